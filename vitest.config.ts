@@ -5,7 +5,7 @@ import { LongestFirst } from './test/kit/longest-first.ts';
 import { filesApart, filesForEveryEngine, filesOf } from './test/kit/projects.ts';
 
 const cores = availableParallelism();
-const modern = testEngines().find(({ kind }) => kind === 'modern');
+const [, otherEngine] = testEngines();
 
 interface WaitingOptions {
   readonly env?: Record<string, string>;
@@ -59,7 +59,9 @@ export default defineConfig({
       waiting('drivers', filesOf('drivers')),
       waiting('drivers-apart', filesApart(), { isolate: true }),
       waiting('docker', filesOf('docker')),
-      ...(modern ? [waiting('docker-modern', filesForEveryEngine(), { env: { DOCKER_HOST: modern.host } })] : []),
+      ...(otherEngine
+        ? [waiting('docker-other', filesForEveryEngine(), { env: { DOCKER_HOST: otherEngine.host } })]
+        : []),
       waiting('e2e', filesOf('e2e')),
     ],
   },

@@ -8,7 +8,7 @@ import { secondsIn } from './projects.ts';
  * One project after another, because a worker goes on with the next file only if that belongs to the same project. A new worker costs a
  * second of CPU time. The last are those whose files are short.
  */
-const projects = ['e2e', 'docker', 'docker-modern', 'drivers'];
+const projects = ['e2e', 'docker', 'docker-other', 'drivers'];
 
 /** By what the files themselves say, and then by name: every run has the same order. */
 export class LongestFirst extends BaseSequencer {

@@ -1,7 +1,7 @@
 /**
  * The projects of the tests, and which test file belongs to which: the first row that fits. What a file needs shows in its folder
  * and in its imports, and how long it takes in a line of its own, `// Takes about 40 s`. A file of the project `docker` runs on the
- * first engine; one with the line `// Runs on every engine` runs on the modern one too, as a file of `docker-modern`. Files share
+ * first engine; one with the line `// Runs on every engine` runs on the other one too, as a file of `docker-other`. Files share
  * processes; a file of `drivers` with the line `// Runs in a process of its own` does not, as a file of `drivers-apart`.
  */
 import { globSync, readFileSync } from 'node:fs';

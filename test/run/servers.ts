@@ -43,13 +43,16 @@ export async function openServers(
   return environmentOf(engines);
 }
 
-/** One after the other: an engine deletes the firewall rules of others when it starts. */
+/**
+ * One after the other: an engine deletes the firewall rules of others when it starts. The modern one is the first in the result: a
+ * container on it costs a third less CPU time, and it does not deadlock (`engine-watch.ts`).
+ */
 async function openEngines(options: ServerOptions, owned: AsyncDisposableStack): Promise<TestEngine[]> {
   const { missing, packages, problems } = options;
   const engines: TestEngine[] = [];
   for (const kind of ['stable', 'modern'] satisfies EngineKind[]) {
     const engine = problems[kind] ?? (await tryToStart(kind, options, owned));
-    if (typeof engine !== 'string') engines.push(engine);
+    if (typeof engine !== 'string') engines.unshift(engine);
     else if (kind === 'stable') await addHostEngine(engines, missing, engine);
     else missing.push({ part: 'modern-docker', what: 'stories on a modern Docker Engine', why: engine });
   }
@@ -96,7 +99,7 @@ async function addHostEngine(engines: TestEngine[], missing: Missing[], problem:
   engines.push({ kind: 'stable', host, version });
 }
 
-/** How tests learn which engines there are; the components' own tests run on the first. */
+/** How tests learn which engines there are; the components' own tests run on the first, and those for every engine on the other one too. */
 function environmentOf(engines: readonly TestEngine[]): Record<string, string> {
   return { [enginesVariable]: JSON.stringify(engines), ...(engines[0] && { DOCKER_HOST: engines[0].host }) };
 }
