@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { DevEvent } from '../../main/dev/report.ts';
+import { freeze } from '../kit/machine/frozen-process.ts';
 import { PseudoTerminal } from '../kit/machine/pseudo-terminal.ts';
 
 const entry = join(import.meta.dirname, '../../main/berth.ts');
@@ -71,6 +72,11 @@ export class DevProcess {
       }
       await Promise.race([new Promise<void>((resolve) => (this.#onEvent = resolve)), this.ended]);
     }
+  }
+
+  /** Freezes it until the returned function is called. */
+  async freeze(): Promise<() => void> {
+    return await freeze(this.#child);
   }
 
   async end(signal: NodeJS.Signals): Promise<number | null> {
