@@ -101,7 +101,8 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
       expect(problemsIn(platform.log)).toEqual([]);
       await expect.poll(openConnections, { timeout: 60_000 }).toBe(1);
       for (const { control, ending } of controls) await control.ask(ending);
-      await expect.poll(openFiles, { timeout: 60_000, interval: 500 }).toBeLessThan(openFilesBefore + runners);
+      // The pools of a busy platform are larger. What one kind of case leaked would be more.
+      await expect.poll(openFiles, { timeout: 60_000, interval: 500 }).toBeLessThan(openFilesBefore + 2 * runners);
       for (const { control } of controls) control.close();
       await expect.poll(openConnections).toBe(0);
       await expect.poll(() => pushed(randomBytes(spareBytes / 2)), { timeout: 120_000, interval: 2_000 }).toBe(201);
