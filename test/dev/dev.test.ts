@@ -1,7 +1,10 @@
 // Takes about 25 s
 /** `berth dev` as a process, on a folder with a Dockerfile and on a real engine. */
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -13,9 +16,23 @@ import { devInTerminal, DevProcess } from './dev-process.ts';
 
 const [engine] = testEngines();
 
+/** A file that every build fetches from here, so that a test can hold a build up. */
+const fetched = createServer((_request, response) => void mayBuild.then(() => response.end('ok')));
+fetched.listen(0, '127.0.0.1').unref();
+await once(fetched, 'listening');
+let mayBuild = Promise.resolve();
+
+/** Builds do not end before the result is called. */
+function holdBuilds(): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  mayBuild = promise;
+  return resolve;
+}
+
 const dockerfile = `FROM scratch
 COPY busybox /bin/busybox
 COPY . /app
+ADD http://127.0.0.1:${(fetched.address() as AddressInfo).port}/fetched /fetched
 CMD ["/bin/busybox", "sh", "/app/run.sh"]
 `;
 
@@ -51,6 +68,7 @@ describe.skipIf(!engine)('berth dev', () => {
     await dev.event('serving');
   });
   afterAll(async () => {
+    fetched.close();
     await dev.end('SIGTERM');
     const { stdout } = await tryCommand('docker', ['images', '--format', '{{.Repository}}', 'berth-dev/*'], at);
     const own = stdout.split('\n').filter((name) => name.startsWith('berth-dev/my-app-'));
@@ -155,17 +173,20 @@ describe.skipIf(!engine)('berth dev', () => {
     const before = await connect('a/b', { key: 'room' });
     expect(await textAt(before.url)).toBe('first');
     const after = dev.events.length;
+    const build = holdBuilds();
     await write('www/index.html', 'second');
     await dev.event('build-started', { after });
     // The old image is served until the new one is there.
     expect(await textAt(before.url)).toBe('first');
-    const connected = await connect('a/b', { key: 'room' });
+    const connecting = connect('a/b', { key: 'room' });
+    await dev.event('connect-waits', { after });
+    build();
+    const connected = await connecting;
     expect(connected.spawned).toBe(true);
     expect(await textAt(connected.url)).toBe('second');
     const { backends } = await dev.event('replacing', { after });
     expect(backends).toContain(before.backend_id);
     await dev.event('log', { after, fits: (event) => event.line === 'told' && event.backend === before.backend_id });
-    await dev.event('connect-waits', { after });
 
     await served(async () => await write('www/more.html', 'added'));
     const added = await connect('a/b');
@@ -241,12 +262,14 @@ describe.skipIf(!engine)('berth dev', () => {
     const twice = start('--port', port, '--config', 'missing.json');
     expect(await twice.ended).toBe(1);
     const after = dev.events.length;
+    const build = holdBuilds();
     await write('www/index.html', 'fourth');
     await dev.event('build-started', { after });
     const held = post('/v2/service/a/b/connect');
     await dev.event('connect-waits', { after });
     expect(await dev.end('SIGTERM')).toBe(0);
     expect((await held).status).toBe(503);
+    build();
   });
 
   test('on a terminal, a screen shows backends, keys, connections and logs, follows its size, and is gone at the end', async () => {

@@ -176,9 +176,9 @@ function get(target: string): string {
   return `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${target.replace(':', ' ')} | grep -v HTTP | grep .`;
 }
 
-/** Opens a DNS server at loopback. The tests of another engine may have the port for some seconds. */
+/** Opens a DNS server at loopback. The tests of another engine may have the port for a while. */
 async function bindDns(onQuery: (query: Buffer) => void): Promise<Socket | undefined> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 120_000;
   do {
     const server = createSocket('udp4', onQuery);
     const isBound = await new Promise<boolean>((resolve) => {
