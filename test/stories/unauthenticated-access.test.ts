@@ -39,7 +39,7 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
   beforeAll(async () => {
     if (!engine || !drivers) return;
     const settings = { BERTH_OPERATIONS_HOST: '0.0.0.0' };
-    fixture = await Fixture.open({ engine, drivers, twinsOn: otherEngine ?? engine }, settings);
+    fixture = await Fixture.open({ engine, drivers, twinsOn: otherEngine ?? engine, only: names }, settings);
   });
   afterAll(() => fixture?.[Symbol.asyncDispose]());
 
