@@ -18,6 +18,7 @@ import type { Queue } from '../core/queue/queue.ts';
 import type { PlatformSecret } from '../core/secret/platform-secret.ts';
 import { openSharedSqliteStore, openSqliteStore } from '../core/store/sqlite/sqlite.ts';
 import type { OwnedSqliteStore, SqliteShare } from '../core/store/sqlite/sqlite.ts';
+import type { AnyCollection } from '../core/store/query-plan.ts';
 import { StoreError } from '../core/store/store.ts';
 import type { Store } from '../core/store/store.ts';
 import { modelCollections } from '../model/collections.ts';
@@ -48,10 +49,10 @@ export interface ThreadDeps {
 
 /** What the components in the main thread are handed. */
 export interface ComponentDeps extends ThreadDeps {
-  readonly blobs: Blobs;
+  /** Only in a process with the registry or the API, which read and write images. */
+  readonly images: ImageStorage | undefined;
   /** The reserved space on the disk with the data folder. */
   readonly reserve: DiskReserve;
-  readonly hashing: HashThreads;
   readonly tokens: TokenChecks;
   readonly grants: RegistryGrants;
   /** Derives a connection token from a text. */
@@ -67,10 +68,21 @@ export interface DriverShare {
   readonly bus: MessagePort | undefined;
 }
 
-/** The part that stores data, which is all that a command needs. */
-export type Storage = Pick<ComponentDeps, 'blobs' | 'reserve' | 'hashing'> & {
+/** Where the bytes of images are stored. */
+interface ImageStorage {
+  readonly blobs: Blobs;
+  readonly hashing: HashThreads;
+}
+
+interface DocumentStorage {
   readonly store: Store | OwnedSqliteStore;
-};
+  readonly reserve: DiskReserve;
+}
+
+/** The part that stores data, which is all that a command needs. */
+interface Storage extends DocumentStorage {
+  readonly images: ImageStorage;
+}
 
 interface StorageOptions {
   readonly config: Config;
@@ -86,16 +98,22 @@ interface StorageOptions {
  * `ConfigError` if MongoDB is configured but unavailable.
  */
 export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
-  const { config, folder, log } = options;
-  const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
+  const { registryCollections } = await import('../registry/index.ts');
+  const documents = await openDocuments(options, [...modelCollections, ...registryCollections], opening);
   const { HashThreads } = await import('../core/hash/hash-threads.ts');
   const hashing = opening.use(new HashThreads(systemClock));
-  return {
-    reserve,
-    hashing,
-    store: opening.use(await openStore(config, folder, log)),
-    blobs: opening.use(await openBlobs(options, { reserve, hashing })),
-  };
+  const blobs = opening.use(await openBlobs(options, { reserve: documents.reserve, hashing }));
+  return { ...documents, images: { blobs, hashing } };
+}
+
+/** Opens the store, for documents of these collections. */
+async function openDocuments(
+  { config, folder, log }: StorageOptions,
+  collections: readonly AnyCollection[],
+  opening: AsyncDisposableStack,
+): Promise<DocumentStorage> {
+  const reserve = new DiskReserve({ folder, reserveBytes: config.diskReserveMib * 1024 * 1024, clock: systemClock });
+  return { reserve, store: opening.use(await openStore(config, { folder, collections, log })) };
 }
 
 interface DriverOptions {
@@ -110,7 +128,11 @@ export async function openDrivers(
   opening: AsyncDisposableStack,
 ): Promise<ComponentDeps> {
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
-  const storage = await openStorage({ config, log, folder: folder.path, isPulledFrom: roles.has('registry') }, opening);
+  const options = { config, log, folder: folder.path, isPulledFrom: roles.has('registry') };
+  const hasImages = roles.has('registry') || roles.has('api');
+  const storage = hasImages
+    ? await openStorage(options, opening)
+    : { ...(await openDocuments(options, modelCollections, opening)), images: undefined };
   const { store } = storage;
   const bus = opening.use(await openBus(config, log));
   const { TokenChecks } = await import('../model/token-checks.ts');
@@ -137,7 +159,7 @@ export async function openThreadDrivers(
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
   const store = share.store
     ? await openSharedSqliteStore(share.store, { collections: modelCollections, log })
-    : await openStore(config, folder.path, log);
+    : await openStore(config, { folder: folder.path, collections: modelCollections, log });
   opening.use(store);
   const bus = opening.use(await openBus(config, log, share.bus));
   return { ...depsOf({ config, log, metrics }, folder), store, bus };
@@ -159,13 +181,19 @@ function depsOf({ config, log, metrics }: DriverOptions, folder: DataFolder): Om
 
 // A driver that is not configured, or that a thread does not need, is not loaded, to save memory.
 
-async function openStore(config: Config, folder: string, log: Log): Promise<Store | OwnedSqliteStore> {
-  const { registryCollections } = await import('../registry/index.ts');
-  const collections = [...modelCollections, ...registryCollections];
+interface StoreOptions {
+  /** The data folder. */
+  readonly folder: string;
+  readonly collections: readonly AnyCollection[];
+  readonly log: Log;
+}
+
+async function openStore(config: Config, options: StoreOptions): Promise<Store | OwnedSqliteStore> {
+  const { folder, collections, log } = options;
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
   const { openMongoStore } = await import('../core/store/mongodb/mongodb.ts');
-  const options = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase, collections, log };
-  return await openMongoStore(options).catch(explainUnavailable);
+  const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
+  return await openMongoStore({ ...place, collections, log }).catch(explainUnavailable);
 }
 
 /** Turns the error of a MongoDB server that is unavailable at the start into a `ConfigError`. */
@@ -177,7 +205,7 @@ function explainUnavailable(error: unknown): never {
 
 async function openBlobs(
   { config, folder, log, isPulledFrom }: StorageOptions,
-  { reserve, hashing }: Pick<ComponentDeps, 'reserve' | 'hashing'>,
+  { reserve, hashing }: Pick<DocumentStorage, 'reserve'> & Pick<ImageStorage, 'hashing'>,
 ): Promise<Blobs> {
   if (config.blobs === 'files') {
     const { openFileBlobs } = await import('../core/blobs/filesystem/filesystem.ts');

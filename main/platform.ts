@@ -167,7 +167,7 @@ function readinessChecks(deps: ComponentDeps, { roles, queue, worker, proxy }: C
     store: () => deps.store.ping(),
     ...(keepsFiles(deps.config, roles) && { disk: () => deps.reserve.require() }),
     bus: () => deps.bus.ping(),
-    ...(roles.has('registry') && { blobs: () => deps.blobs.ping() }),
+    ...(roles.has('registry') && { blobs: async () => await deps.images?.blobs.ping() }),
     ...(queue && { queue: () => queue.ping() }),
     ...(worker && { worker: () => worker.ping() }),
     ...(proxy?.ping && { proxy: proxy.ping }),

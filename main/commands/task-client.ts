@@ -99,9 +99,9 @@ async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<u
 
 async function openHere({ config, log }: TaskRequest, { path }: DataFolder, opening: AsyncDisposableStack) {
   try {
-    const storage = await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
+    const { store, reserve, images } = await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
     if (config.blobs === 'gridfs') fitHeapToBuffers();
-    return storage;
+    return { store, reserve, ...images };
   } catch (error) {
     if (!(error instanceof StoreError && error.code === 'locked')) throw error;
     const hint = `its registry is not at ${operationsUrl(config)}: set BERTH_OPERATIONS_HOST and _PORT to its values`;

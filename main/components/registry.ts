@@ -10,9 +10,11 @@ export function startRegistry(deps: ComponentDeps): Registry {
 }
 
 function registryDeps(deps: ComponentDeps): RegistryDeps {
-  const { config, reserve, ...rest } = deps;
+  const { config, reserve, images, ...rest } = deps;
+  if (!images) throw new Error('This process has opened no blobs');
   return {
     ...rest,
+    ...images,
     ...(config.store === 'sqlite' && { reserve }),
     log: deps.log.child({ component: 'registry' }),
     defaultCluster: config.cluster,
