@@ -41,7 +41,7 @@ export const accountEndpoints = {
     summary: 'Access tokens of an account, newest first: all for an owner, those that act for the caller otherwise',
     access: 'manage',
     ...listOf({ tokens: tokenObject }),
-    errors: ['AccountNotFound', 'BadRequest'],
+    errors: ['AccountNotFound'],
   }),
   revokeToken: post('/v2/account/{account}/token/{token_id}/revoke', {
     summary: 'Revoke an access token: within a second, no process accepts it, and its open streams end',
@@ -76,12 +76,10 @@ export const accountEndpoints = {
     summary: 'Log-ins of the caller with browsers and command lines that have not ended, newest first',
     access: 'login',
     ...listOf({ log_ins: logInObject }),
-    errors: ['BadRequest'],
   }),
   logOutOthers: post('/v2/user/logins/end-others', {
     summary: 'End all log-ins of the caller but the one that sends the request',
     access: 'login',
-    errors: [],
   }),
   changePassword: post('/v2/user/password', {
     summary: 'Change the password of the caller, which ends all log-ins',
@@ -101,7 +99,6 @@ export const accountEndpoints = {
     summary: 'Users of the platform, oldest first',
     access: 'admin',
     ...listOf({ users: userObject }),
-    errors: ['BadRequest'],
   }),
   inviteUser: post('/v2/user/{user_email}/invite', {
     summary: 'Let a user set a new password with the invitation in the answer; an earlier one is void',
@@ -127,7 +124,6 @@ export const accountEndpoints = {
     summary: 'The accounts that the token is valid for; for the log-in of an administrator, all accounts',
     access: 'any',
     ...listOf({ accounts: accountObject }),
-    errors: ['BadRequest'],
   }),
   listMembers: get('/v2/account/{account}/members', {
     summary: 'Members of an account',
@@ -182,13 +178,12 @@ export const accountEndpoints = {
     summary: 'What was changed in an account, by whom, with which token and from where, newest first',
     access: 'owner',
     ...listOf({ records: auditObject }),
-    errors: ['AccountNotFound', 'BadRequest'],
+    errors: ['AccountNotFound'],
   }),
   platformAudit: get('/v2/audit', {
     summary: 'What was changed outside of accounts: users, accounts, log-ins; newest first',
     access: 'admin',
     ...listOf({ records: auditObject }),
-    errors: ['BadRequest'],
   }),
   createTrustRule: post('/v2/account/{account}/trust', {
     summary:
@@ -203,7 +198,7 @@ export const accountEndpoints = {
     summary: 'Trust rules of an account, newest first',
     access: 'owner',
     ...listOf({ rules: trustRuleObject }),
-    errors: ['AccountNotFound', 'BadRequest'],
+    errors: ['AccountNotFound'],
   }),
   deleteTrustRule: post('/v2/account/{account}/trust/{rule_id}/delete', {
     summary: 'Delete a trust rule; deploy tokens that it has issued expire by themselves',

@@ -41,6 +41,7 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   readonly archive: 'none' | 'request' | 'answer';
   /** The status of a successful answer. */
   readonly status: 200 | 201;
+  /** What it may answer beside the errors of every endpoint. Default: none. */
   readonly errors: readonly ServiceErrorCode[];
 }
 
@@ -51,7 +52,7 @@ const noFields = z.strictObject({});
 
 type NoFields = z.infer<typeof noFields>;
 
-type Required = 'summary' | 'access' | 'errors';
+type Required = 'summary' | 'access';
 
 type EndpointDetails<Body, Query> = Pick<Endpoint, Required> &
   Partial<Omit<Endpoint<string, Body, Query>, Required | 'method' | 'path'>>;
@@ -91,6 +92,7 @@ function endpoint<Path extends string, Body, Query>(
     body: noFields as unknown as ZodType<Body>,
     query: noFields as unknown as ZodType<Query>,
     answer: ok,
+    errors: [],
     stream: false,
     endsWith204: false,
     mustAcceptStream: false,

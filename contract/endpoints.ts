@@ -118,13 +118,13 @@ export const endpoints = {
     access: 'read',
     ...listOf({ backends: backendListItem }),
     query: backendsQuery,
-    errors: ['ServiceNotFound', 'BadRequest'],
+    errors: ['ServiceNotFound'],
   }),
   accountBackends: get('/v2/account/{account}/backends', {
     summary: 'All running backends of an account, newest first',
     access: 'read',
     ...listOf({ running_backends: runningBackend }),
-    errors: ['AccountNotFound', 'BadRequest'],
+    errors: ['AccountNotFound'],
   }),
   createService: post('/v2/account/{account}/service', {
     summary: 'Create a service',
@@ -136,7 +136,7 @@ export const endpoints = {
     summary: 'Names of the services of an account',
     access: 'read',
     ...listOf({ services: z.string() }),
-    errors: ['AccountNotFound', 'BadRequest'],
+    errors: ['AccountNotFound'],
   }),
   service: get('/v2/service/{account}/{service}', {
     summary: 'A service',
@@ -148,7 +148,7 @@ export const endpoints = {
     summary: 'Images pushed for a service, newest first',
     access: 'read',
     ...listOf({ images: imageObject }),
-    errors: ['ServiceNotFound', 'BadRequest'],
+    errors: ['ServiceNotFound'],
   }),
   uploadImage: post('/v2/service/{account}/{service}/images', {
     summary: 'Upload an image without Docker, as an archive of `docker save` or an OCI layout',

@@ -20,7 +20,6 @@ export const nodeEndpoints = {
     summary: 'The nodes of the platform, by name',
     access: 'admin',
     answer: z.strictObject({ nodes: z.array(nodeObject) }),
-    errors: [],
   }),
   drainNode: post('/v2/node/{node}/drain', {
     summary: 'Let a node accept no new backends; those that it has run on until they end by themselves',

@@ -36,7 +36,6 @@ const shared = {
     summary: 'Whether the access token is valid, and for which accounts',
     access: 'any',
     answer: authAnswer,
-    errors: [],
   }),
   createService: post('/user/{account}/service', {
     summary: 'Create a service',
@@ -48,7 +47,7 @@ const shared = {
     summary: 'Names of the services of an account',
     access: 'read',
     ...listOf({ services: z.string() }),
-    errors: ['AccountNotFound', 'BadRequest'],
+    errors: ['AccountNotFound'],
   }),
   fetch: post('/user/{account}/service/{service}/fetch', {
     summary: 'Get a connection URL to the backend that holds a lock',
@@ -69,7 +68,6 @@ const shared = {
     access: 'none',
     page: true,
     answer: z.string(),
-    errors: [],
   }),
   terminate: post('/backend/{backend_name}/terminate', {
     summary: 'Stop a backend',

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { serviceErrors } from '../contract/errors.ts';
 import { proxyErrors, proxyErrorHeader } from '../contract/proxy-errors.ts';
 import type { Setting } from '../core/config/settings.ts';
+import { sizeText } from '../core/text/size-text.ts';
 import { settings } from '../main/config/config.ts';
 import { devConfigFile } from '../main/dev/config-file.ts';
 import { registryErrors } from '../registry/error-catalogue.ts';
@@ -57,11 +58,12 @@ ${rows.join('\n')}
 }
 
 /** The default of a setting, as its schema has it. */
-function defaultOf({ schema, defaultText }: Setting<unknown>): string {
+function defaultOf({ variable, schema, defaultText }: Setting<unknown>): string {
   if (defaultText !== undefined) return defaultText;
   const value = schema.parse(undefined) ?? '';
   const written = typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
-  return written === '' ? 'none' : `\`${written}\``;
+  if (written === '') return 'none';
+  return `\`${written}\`${variable.includes('_BYTES') ? ` (${sizeText(Number(value))})` : ''}`;
 }
 
 function errorsText(): string {

@@ -58,13 +58,11 @@ export const backendSettings = {
   defaultMemoryBytes: {
     variable: 'BERTH_DEFAULT_MEMORY_BYTES',
     schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 1024 * 1024 * 1024 }),
-    defaultText: '`1073741824` (1 GiB)',
     help: 'Memory limit of a backend, if the connect request does not set it.',
   },
   memoryBytesLimit: {
     variable: 'BERTH_MEMORY_BYTES_LIMIT',
     schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 16 * 1024 * 1024 * 1024 }),
-    defaultText: '`17179869184` (16 GiB)',
     help: 'The highest `memory_limit_bytes` that a connect request or a service may set.',
   },
   defaultCpuPercent: {
@@ -76,7 +74,6 @@ export const backendSettings = {
   diskBytesLimit: {
     variable: 'BERTH_DISK_BYTES_LIMIT',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 10 * 1024 * 1024 * 1024 }),
-    defaultText: '`10737418240` (10 GiB)',
     help: 'What a backend may write to the file system of its container, besides its mount and the volumes of its image. The storage driver of the engine refuses more where it can (overlay2 on XFS with project quotas, btrfs, zfs); elsewhere the worker measures every 30 seconds and stops the backend. 0: no limit.',
   },
   pidsLimit: {

@@ -12,7 +12,6 @@ export const registrySettings = {
   registryBlobBytes: {
     variable: 'BERTH_REGISTRY_BLOB_BYTES',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 50 * 1024 * 1024 * 1024 }),
-    defaultText: '`53687091200` (50 GiB)',
     help: 'How many bytes one blob (a layer of an image) may have. 0: no limit.',
   },
   registryOpenUploads: {
@@ -34,7 +33,6 @@ export const registrySettings = {
   maxArchiveBytes: {
     variable: 'BERTH_MAX_ARCHIVE_BYTES',
     schema: whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 32 * 1024 * 1024 * 1024 }),
-    defaultText: '`34359738368` (32 GiB)',
     help: 'How large an archive of an image that is uploaded to the API may be, both as sent and unpacked.',
   },
 } satisfies Record<string, Setting<unknown>>;

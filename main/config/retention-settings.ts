@@ -16,7 +16,6 @@ export const retentionSettings = {
   keptLogBytes: {
     variable: 'BERTH_KEPT_LOG_BYTES',
     schema: whole({ min: 0, max: 64 * 1024 * 1024, or: 1024 * 1024 }),
-    defaultText: '`1048576` (1 MiB)',
     help: 'How much of a backend’s log this node keeps after the backend has ended: the last bytes, including a timestamp for each line. 0: nothing.',
   },
   keptLogSeconds: {
@@ -28,7 +27,6 @@ export const retentionSettings = {
   keptLogTotalBytes: {
     variable: 'BERTH_KEPT_LOG_TOTAL_BYTES',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 4 * 1024 * 1024 * 1024 }),
-    defaultText: '`4294967296` (4 GiB)',
     help: 'How much disk space this node uses for all these logs. It deletes the oldest first, see [streams](streams.md#logs). 0: no limit.',
   },
   collectEverySeconds: {
