@@ -38,6 +38,11 @@ export function usageError(message: string, hint?: string): CliError {
   return new CliError('Usage', message, { exitCode: exitCodes.usage, ...(hint !== undefined && { hint }) });
 }
 
+/** What the command line names does not exist. */
+export function notFound(code: string, message: string, hint?: string): CliError {
+  return new CliError(code, message, { exitCode: exitCodes.notFound, ...(hint !== undefined && { hint }) });
+}
+
 /** The reason of the abort signal when a signal of the operating system has ended the command. */
 export function interruption(signal: NodeJS.Signals): CliError {
   return new CliError('Interrupted', `Stopped by ${signal}`, { exitCode: 128 + constants.signals[signal] });

@@ -9,7 +9,7 @@ import type { BerthClient, Image } from '../../client/index.ts';
 import { positive } from '../arguments.ts';
 import { collect } from '../collect.ts';
 import { confirmDeletion } from '../confirm.ts';
-import { CliError, exitCodes } from '../errors.ts';
+import { notFound } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { loadArchive } from '../push/docker.ts';
 import { Progress } from '../output/progress.ts';
@@ -146,8 +146,6 @@ async function findImage(
   for await (const image of client.images(service, { signal })) {
     if (image.digest === reference || image.tag === reference) return image;
   }
-  throw new CliError('ImageNotFound', `The service ${service} has no image "${reference}"`, {
-    exitCode: exitCodes.notFound,
-    hint: '"berth image list" shows its images',
-  });
+  const message = `The service ${service} has no image "${reference}"`;
+  throw notFound('ImageNotFound', message, '"berth image list" shows its images');
 }

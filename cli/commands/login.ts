@@ -6,7 +6,7 @@ import { BerthError } from '../../client/index.ts';
 import { isPrivate } from '../config/host.ts';
 import { readLogins, writeLogins } from '../config/file.ts';
 import type { Login } from '../config/file.ts';
-import { CliError, exitCodes, usageError } from '../errors.ts';
+import { CliError, notFound, usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { openInBrowser } from '../open-in-browser.ts';
 import { accountNames, newClient } from '../session.ts';
@@ -118,9 +118,7 @@ async function chosenAccount(
   const wanted = given ?? session.namedAccount;
   if (wanted !== undefined) {
     if (names.includes(wanted)) return wanted;
-    throw new CliError('AccountNotFound', `The log-in is not valid for the account "${wanted}"`, {
-      exitCode: exitCodes.notFound,
-    });
+    throw notFound('AccountNotFound', `The log-in is not valid for the account "${wanted}"`);
   }
   if (names.length <= 1) return names[0];
   const message = `The log-in is valid for ${names.length} accounts. Which one do commands use?`;

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Command, Option } from '@commander-js/extra-typings';
 import { BerthError } from '../../client/index.ts';
 import { several } from '../arguments.ts';
-import { CliError, exitCodes, usageError } from '../errors.ts';
+import { notFound, usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { safeText } from '../output/safe-text.ts';
 import { fields } from '../output/table.ts';
@@ -161,10 +161,8 @@ async function allowCreation({ prompts }: Session, service: string, mayCreate: b
     prompts.canAsk &&
     (await prompts.confirm({ message: `There is no service ${service}. Create it?`, instead: '--create' }));
   if (isAllowed) return;
-  throw new CliError('ServiceNotFound', `There is no service "${service}"`, {
-    exitCode: exitCodes.notFound,
-    hint: 'Create it with "berth service create", or push with --create',
-  });
+  const hint = 'Create it with "berth service create", or push with --create';
+  throw notFound('ServiceNotFound', `There is no service "${service}"`, hint);
 }
 
 function kebab(option: string): string {

@@ -1,7 +1,7 @@
 /** `berth service rollback`. */
 import { Command } from '@commander-js/extra-typings';
 import type { Image } from '../../client/index.ts';
-import { CliError, exitCodes } from '../errors.ts';
+import { notFound } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import type { Session } from '../session.ts';
 
@@ -24,18 +24,12 @@ async function rollBack(session: Session, name: string): Promise<void> {
   const environment = environments.find((each) => each.name === environmentName);
   if (!environment) {
     const message = `The service ${service} has no environment "${environmentName}"`;
-    throw new CliError('EnvironmentNotFound', message, { exitCode: exitCodes.notFound });
+    throw notFound('EnvironmentNotFound', message);
   }
   const { from, to } = await step(client.images(service, { signal, pageSize: 100 }), environment.image_tag);
   if (!from || !to) {
-    throw new CliError(
-      'NoEarlierImage',
-      `The service ${service} has no image that was pushed before ${environment.image_tag}`,
-      {
-        exitCode: exitCodes.notFound,
-        hint: '"berth image list" shows its images',
-      },
-    );
+    const message = `The service ${service} has no image that was pushed before ${environment.image_tag}`;
+    throw notFound('NoEarlierImage', message, '"berth image list" shows its images');
   }
   await client.setImage(service, to.digest, { environment: environmentName, signal });
   output.done(

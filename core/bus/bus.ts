@@ -1,5 +1,6 @@
 /** The port for transient messages. They may be lost or arrive twice; the store holds the state. */
 import type { ZodType } from 'zod';
+import type { Log } from '../log/log.ts';
 
 /** A kind of message. */
 export interface Topic<Message> {
@@ -18,4 +19,13 @@ export interface Bus extends AsyncDisposable {
 
   /** Listens until disposed. Messages of one publisher arrive in order. An error of a listener is logged, and it stays subscribed. */
   subscribe<Message>(topic: Topic<Message>, listener: (message: Message) => void): Promise<AsyncDisposable>;
+}
+
+/** Calls a listener, and logs its error. */
+export function notifyListener(log: Log, topic: string, notify: () => void): void {
+  try {
+    notify();
+  } catch (error) {
+    log.error({ err: error, topic }, 'A bus listener failed');
+  }
 }

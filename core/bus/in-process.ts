@@ -1,6 +1,7 @@
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import type { Log } from '../log/log.ts';
+import { notifyListener } from './bus.ts';
 import type { Bus, Topic } from './bus.ts';
 
 type Listener = (message: unknown) => void;
@@ -122,16 +123,9 @@ class InProcessBus implements SharedBus {
     this.#deliveries = [];
     for (const { topic, message, listeners } of deliveries) {
       for (const subscription of listeners) {
-        if (this.#subscriptions.get(topic)?.has(subscription)) this.#notify(subscription, topic, message);
+        if (!this.#subscriptions.get(topic)?.has(subscription)) continue;
+        notifyListener(this.#log, topic, () => subscription.listener(message));
       }
-    }
-  }
-
-  #notify(subscription: Subscription, topic: string, message: unknown): void {
-    try {
-      subscription.listener(message);
-    } catch (error) {
-      this.#log.error({ err: error, topic }, 'A bus listener failed');
     }
   }
 

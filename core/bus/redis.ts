@@ -1,5 +1,6 @@
 /** Messages between processes, with publish and subscribe of Redis. */
 import type { Log } from '../log/log.ts';
+import { notifyListener } from './bus.ts';
 import type { Bus, Topic } from './bus.ts';
 import type { RedisClient } from './redis-client.ts';
 import { RedisUnavailableError, openRedisLink, reasonOf } from './redis-link.ts';
@@ -146,15 +147,7 @@ class RedisBus implements Bus {
       return;
     }
     for (const { isListening, listener } of subscriptions) {
-      if (isListening) this.#notify(listener, topic, message.data);
-    }
-  }
-
-  #notify(listener: Subscription['listener'], topic: Topic<unknown>, message: unknown): void {
-    try {
-      listener(message);
-    } catch (error) {
-      this.#log.error({ err: error, topic: topic.name }, 'A bus listener failed');
+      if (isListening) notifyListener(this.#log, topic.name, () => listener(message.data));
     }
   }
 
