@@ -2,10 +2,12 @@
 import { collectStart } from '../../core/heap/collect-start.mjs';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
+import { collectWithoutHelpers } from '../../main/process/heap.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { openFixture, spawnReady } from '../../proxy/testing/fixture.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 
+collectWithoutHelpers();
 const [backendPort = '', user = '', routes = '1'] = process.argv.slice(2);
 await using folder = await temporaryFolder();
 await using store = await openSqliteStore({ folder: folder.path, collections: modelCollections, log: silentLog() });

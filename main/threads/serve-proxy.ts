@@ -5,6 +5,7 @@ import { startProxy } from '../components/proxy.ts';
 import type { Roles } from '../config/roles.ts';
 import type { ThreadDeps } from '../drivers.ts';
 import { together } from '../process/closing.ts';
+import { collectWithoutHelpers } from '../process/heap.ts';
 import type { ListenPlace } from '../process/listen-problem.ts';
 import { openListener } from '../process/listener.ts';
 
@@ -32,6 +33,7 @@ const headBytes = 64 * 1024;
 /** Throws `ConfigError` with the setting to change if the proxy cannot listen. */
 export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): Promise<ServingProxy> {
   await using opening = new AsyncDisposableStack();
+  collectWithoutHelpers();
   const { config } = deps;
   const { roles, apiUrl, place, reusePort = false, contexts } = options;
   // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.

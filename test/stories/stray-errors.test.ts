@@ -1,4 +1,5 @@
 /** An uncaught error ends no session, and is logged and counted. */
+import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { echo, openEcho } from '../kit/platform/echo.ts';
 import { testEngines } from '../kit/engines/engines.ts';
@@ -6,12 +7,16 @@ import { Fixture } from './fixture.ts';
 
 const [engine] = testEngines();
 const preload = new URL('./stray-errors-preload.ts', import.meta.url).href;
+const withoutServers = new URL('./without-servers-preload.ts', import.meta.url).href;
 
 describe.skipIf(!engine)('a process with uncaught errors', () => {
   let fixture: Fixture;
   beforeAll(async () => {
     if (!engine) return;
-    fixture = await Fixture.open({ engine, drivers: 'embedded' }, { NODE_OPTIONS: `--import=${preload}` });
+    fixture = await Fixture.open(
+      { engine, drivers: 'embedded' },
+      { NODE_OPTIONS: `--import=${withoutServers} --import=${preload}` },
+    );
     await fixture.pushSample();
   });
   afterAll(() => fixture?.[Symbol.asyncDispose]());
@@ -34,6 +39,14 @@ describe.skipIf(!engine)('a process with uncaught errors', () => {
     const lines = fixture.platform.log.split('\n').filter((line) => line.includes('Stray error'));
     expect(lines.join('\n')).toContain('stray-errors-preload');
     expect(lines.length).toBeLessThan(20);
+  });
+
+  test.each(['mongodb', 'bullmq', 'ioredis'])('has never loaded %s: each of its threads refuses to', (name) => {
+    const options = { cwd: import.meta.dirname, encoding: 'utf8' } as const;
+    const { stderr } = spawnSync(process.execPath, [`--import=${withoutServers}`, '-e', `require('${name}')`], options);
+    const refusal = `${name} is not for a platform without servers`;
+    expect(stderr).toContain(refusal);
+    expect(fixture.platform.log).not.toContain(refusal);
   });
 
   test('answers the request whose handler failed with 500', async () => {
