@@ -29,16 +29,16 @@ export class RepeatedHead {
     if (bytes.length === head.length && bytes.equals(head)) return this.#request;
     const end = bytes.length - head.length + this.#targetEnd;
     if (end <= 0 || bytes.compare(head, this.#targetEnd, head.length, end) !== 0) return undefined;
-    return this.#withTarget(bytes.toString('latin1', 0, end), this.#request);
+    const start = this.#request.method.length + 1;
+    for (let i = 0; i < start; i += 1) if (bytes[i] !== head[i]) return undefined;
+    return this.#withTarget(bytes.toString('latin1', start, end), this.#request);
   }
 
-  /** The kept request with another target. `start`: method and target. */
+  /** The kept request with another target. */
   #withTarget(
-    start: string,
+    target: string,
     { method, lines, checked, headers, body, isLast }: PlainRequest,
   ): PlainRequest | undefined {
-    if (!start.startsWith(method) || start[method.length] !== ' ') return undefined;
-    const target = start.slice(method.length + 1);
     if (this.#last?.target === target) return this.#last;
     if (!isPlainTarget(target)) return undefined;
     this.#last = { method, target, lines, checked, headers, body, isLast };

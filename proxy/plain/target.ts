@@ -40,8 +40,8 @@ interface Session {
   /** How their targets begin, and how much of that the backend does not see. */
   readonly start: string;
   readonly cut: number;
-  /** Their head for the backend, after the request line. */
-  readonly lines: string;
+  /** Their head for the backend, after the target. */
+  readonly afterTarget: string;
   /** The last of them. */
   last: { readonly request: PlainRequest; readonly target: Target } | undefined;
 }
@@ -101,18 +101,18 @@ export class Targets {
     const about = { route, view, secret: secretFor(token), behindLoadBalancer };
     for (const [name, value] of addedHeaders({ headers, ...this.#client }, about)) lines += `${name}: ${value}\r\n`;
     // In one piece: joined texts would be copied part by part with each request.
-    lines = Buffer.from(`${lines}connection: keep-alive\r\n\r\n`, 'latin1').toString('latin1');
+    const afterTarget = Buffer.from(` HTTP/1.1\r\n${lines}connection: keep-alive\r\n\r\n`, 'latin1').toString('latin1');
     const start = `${view.prefix}/`;
     const service = lookup.serviceOf(route.backend);
     const answers = new AnswerHeads(view);
-    this.#last = { headers, reachable, service, answers, start, cut: view.prefix.length, lines, last: undefined };
+    this.#last = { headers, reachable, service, answers, start, cut: view.prefix.length, afterTarget, last: undefined };
     return targetIn(this.#last, request);
   }
 }
 
 function targetIn(session: Session, request: PlainRequest): Target {
-  const { reachable, service, answers, cut, lines } = session;
-  const head = `${request.method} ${request.target.slice(cut)} HTTP/1.1\r\n${lines}`;
+  const { reachable, service, answers, cut, afterTarget } = session;
+  const head = `${request.method} ${request.target.slice(cut)}${afterTarget}`;
   const target = { backend: reachable.route.backend, service, address: reachable.address, head, answers };
   session.last = { request, target };
   return target;
