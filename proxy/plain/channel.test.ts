@@ -8,8 +8,8 @@ import { silentLog } from '../../core/log/log.ts';
 import { gathered } from '../testing/fixture.ts';
 import { Channel } from './channel.ts';
 
-/** A channel, its other side, and what that receives until the connection ends. */
-async function open(onClose: (error?: Error) => void = () => {}) {
+/** A channel, and what the other side receives until the connection ends. */
+async function open() {
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
@@ -19,8 +19,8 @@ async function open(onClose: (error?: Error) => void = () => {}) {
   ];
   const received = gathered(accepted.on('end', () => accepted.end()));
   server.close();
-  const user = { onBytes: () => {}, onEnd: () => {}, onClose };
-  return { received, accepted, channel: Channel.of(socket, user, new ErrorBoundary(silentLog())) };
+  const user = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
+  return { received, channel: Channel.of(socket, user, new ErrorBoundary(silentLog())) };
 }
 
 test('texts of a turn and bytes keep their order', async () => {
@@ -60,32 +60,4 @@ test('actions wait for the end of the turn, and are not called on a closed conne
   channel.socket.destroy();
   await new Promise((resolve) => setImmediate(resolve));
   expect([await received, called.length]).toEqual(['a', 2]);
-});
-
-test('what the system does not take at once keeps its order, and actions wait for it', async () => {
-  const { received, channel } = await open();
-  const called: string[] = [];
-  const long = 'a'.repeat(16 * 1024 * 1024);
-  channel.write(long);
-  channel.flush();
-  channel.whenFlushed(() => called.push('long'));
-  expect([channel.isFree, called]).toEqual([false, []]);
-  channel.write('b');
-  channel.writeBytes(Buffer.from('c'));
-  channel.whenFlushed(() => called.push('all'));
-  channel.close();
-  expect((await received) === `${long}bc`).toBe(true);
-  expect([called, channel.socket.bytesWritten]).toEqual([['long', 'all'], long.length + 2]);
-});
-
-test('a connection to which nothing can be written reports an error', async () => {
-  const errors: (Error | undefined)[] = [];
-  const { received, accepted, channel } = await open((error) => errors.push(error));
-  received.catch(() => {});
-  const closed = new Promise((resolve) => channel.socket.once('close', resolve));
-  channel.write('a'.repeat(16 * 1024 * 1024));
-  channel.flush();
-  accepted.resetAndDestroy();
-  await closed;
-  expect(errors).toEqual([expect.any(Error)]);
 });

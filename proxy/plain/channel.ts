@@ -6,7 +6,6 @@ import { keepAlive } from '../sockets.ts';
 import { ReadBuffer, sharedBuffer } from './read-buffer.ts';
 import { readByEvents, readInto } from './read-into.ts';
 import { flushSoon } from './write-batch.ts';
-import { canWriteNow, writeNow } from './write-now.ts';
 
 /** What is written in one text with a head: above, it costs less to write the bytes apart. */
 export const maxShortBytes = 12 * 1024;
@@ -37,9 +36,6 @@ export class Channel {
   /** Whether it is read by events, each of which has bytes of its own. */
   #isReadByEvents = false;
   #isReleased = false;
-  readonly #writesNow: boolean;
-  /** Whether the system has not taken all of a text yet. */
-  #waits = false;
   /** Text that is written at the end of this turn, and what to do when it is. */
   #text = '';
   #action: (() => void) | undefined;
@@ -61,7 +57,6 @@ export class Channel {
         socket.on('data', this.#onData).resume();
       }
     }
-    this.#writesNow = !isTunnel && canWriteNow(this.socket);
     keepAlive(this.socket);
     this.socket.on('error', this.#onError).on('end', this.#onEnd).on('close', this.#onClose);
   }
@@ -94,7 +89,7 @@ export class Channel {
     if (text === '') return;
     this.#text = '';
     if (this.socket.destroyed) return;
-    this.#send(text);
+    this.socket.write(text, 'latin1');
     const action = this.#action;
     this.#action = undefined;
     if (action) this.whenFlushed(action);
@@ -120,7 +115,7 @@ export class Channel {
 
   /** Whether the system accepts more: it has everything but what is written at the end of this turn. */
   get isFree(): boolean {
-    return !this.#waits && this.socket.writableLength === 0;
+    return this.socket.writableLength === 0;
   }
 
   /** Calls `action` when the system has everything that was written. Never, if the connection is closed before. */
@@ -180,13 +175,6 @@ export class Channel {
     // A new reader does not resume what was paused.
     if (socket.isPaused()) socket.resume();
     return socket;
-  }
-
-  #send(text: string): void {
-    const written =
-      this.#writesNow && this.isFree ? writeNow(this.socket, text, () => (this.#waits = false)) : 'failed';
-    if (written === 'failed') this.socket.write(text, 'latin1');
-    else this.#waits = written === 'waits';
   }
 
   #onRead(length: number, buffer: Buffer): boolean {
