@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
-import { disguise, testEngineHost } from '../testing/test-engine.ts';
+import { disguise, oneOnFirstEngine, testEngineHost } from '../testing/test-engine.ts';
 import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import { openEngine } from './engine.ts';
@@ -85,7 +85,7 @@ describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${
     expect(await has(await startContainer(after), after)).toEqual([true, true]);
   });
 
-  it('stays while a process uses that folder, even if it was moved', async () => {
+  it.for(oneOnFirstEngine)('stays while a process uses that folder, even if it was moved', async () => {
     const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
     const living = await open(newNode(), { place, id });
     const container = await startContainer(living);
@@ -93,17 +93,20 @@ describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${
     expect(await has(container, living)).toEqual([true, true]);
   });
 
-  it('does not include containers of a data folder elsewhere, or of another node of the same folder', async () => {
-    const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
-    const elsewhere = await open(newNode());
-    const beside = await open(newNode(), { place, id });
-    const containers = [await startContainer(elsewhere), await startContainer(beside)] as const;
-    await open(newNode(), { place, id });
-    expect(await has(containers[0], elsewhere)).toEqual([true, true]);
-    expect(await has(containers[1], beside)).toEqual([true, true]);
-  });
+  it.for(oneOnFirstEngine)(
+    'does not include containers of a data folder elsewhere, or of another node of the same folder',
+    async () => {
+      const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+      const elsewhere = await open(newNode());
+      const beside = await open(newNode(), { place, id });
+      const containers = [await startContainer(elsewhere), await startContainer(beside)] as const;
+      await open(newNode(), { place, id });
+      expect(await has(containers[0], elsewhere)).toEqual([true, true]);
+      expect(await has(containers[1], beside)).toEqual([true, true]);
+    },
+  );
 
-  it('is left to the worker, which reads the store, if the node kept its name', async () => {
+  it.for(oneOnFirstEngine)('is left to the worker, which reads the store, if the node kept its name', async () => {
     const [place, node] = [`/dev/none:/${randomUUID()}`, newNode()];
     const before = await open(node, { place });
     const container = await startContainer(before);

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Egress } from '../../contract/egress.ts';
 import { openOutsideNetwork, outsideName, outsidePort } from '../../test/kit/machine/outside-network.ts';
 import { fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
+import { oneOnFirstEngine } from '../testing/test-engine.ts';
 import { openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 
@@ -79,29 +80,32 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     await platform.end(id);
   });
 
-  it('does not let a backend out whose service says "none", also after its worker was replaced', async () => {
-    await using other = await openTestPlatform();
-    const worker = await other.openWorker({ settings: { firewall: 'required' } });
-    const script = `while :; do ${get(`${internet}:${outsidePort}`)}; sleep 0.2; done > out.txt & exec httpd -f -p $PORT`;
-    const imageDigest = await other.images.addConfigured({ Cmd: ['/bin/sh', '-c', script] });
-    const ids = [];
-    for (const egress of ['none', 'open'] as const) ids.push(await other.schedule({ imageDigest, egress }));
-    const [none = '', open = ''] = ids;
-    for (const id of ids) await other.until(id, 'ready');
-    const outputOf = async (id: string) => await fetchText(other, id, '/out.txt');
-    await expect.poll(() => outputOf(open)).toContain(internet);
-    await worker[Symbol.asyncDispose]();
-    expect(rulesOf(other)).not.toEqual([]);
-    await using next = await other.openWorker({ settings: { firewall: 'required' } });
-    const later = await other.schedule({ imageDigest, egress: 'open' });
-    await other.until(later, 'ready');
-    await expect.poll(() => outputOf(later)).toContain(internet);
-    expect(await outputOf(none)).toBe('');
-    await Promise.all([none, open, later].map((id) => other.end(id)));
-    expect(await leftBehind(other)).toEqual([]);
-    await next[Symbol.asyncDispose]();
-    expect(rulesOf(other)).toEqual([]);
-  });
+  it.for(oneOnFirstEngine)(
+    'does not let a backend out whose service says "none", also after its worker was replaced',
+    async () => {
+      await using other = await openTestPlatform();
+      const worker = await other.openWorker({ settings: { firewall: 'required' } });
+      const script = `while :; do ${get(`${internet}:${outsidePort}`)}; sleep 0.2; done > out.txt & exec httpd -f -p $PORT`;
+      const imageDigest = await other.images.addConfigured({ Cmd: ['/bin/sh', '-c', script] });
+      const ids = [];
+      for (const egress of ['none', 'open'] as const) ids.push(await other.schedule({ imageDigest, egress }));
+      const [none = '', open = ''] = ids;
+      for (const id of ids) await other.until(id, 'ready');
+      const outputOf = async (id: string) => await fetchText(other, id, '/out.txt');
+      await expect.poll(() => outputOf(open)).toContain(internet);
+      await worker[Symbol.asyncDispose]();
+      expect(rulesOf(other)).not.toEqual([]);
+      await using next = await other.openWorker({ settings: { firewall: 'required' } });
+      const later = await other.schedule({ imageDigest, egress: 'open' });
+      await other.until(later, 'ready');
+      await expect.poll(() => outputOf(later)).toContain(internet);
+      expect(await outputOf(none)).toBe('');
+      await Promise.all([none, open, later].map((id) => other.end(id)));
+      expect(await leftBehind(other)).toEqual([]);
+      await next[Symbol.asyncDispose]();
+      expect(rulesOf(other)).toEqual([]);
+    },
+  );
 
   /** Looks a name up in a backend, and returns what it was answered. */
   const lookedUp = async (from: TestPlatform, egress: Egress, isAnswered = false) => {
@@ -145,13 +149,13 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     expect(asked).toEqual([]);
   });
 
-  it('lets a backend reach the networks of its list only', async () => {
+  it.for(oneOnFirstEngine)('lets a backend reach the networks of its list only', async () => {
     const { id, reached } = await reachedFrom(['10.254.253.0/24', '169.254.0.0/16'], [...outside, ...ownService]);
     expect(reached).toEqual([`${intranet}:${outsidePort}`]);
     await platform.end(id);
   });
 
-  it('lets no other user of the machine connect to a backend', async () => {
+  it.for(oneOnFirstEngine)('lets no other user of the machine connect to a backend', async () => {
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     const { address } = await platform.until(id, 'ready');
     const script = (ms: number) =>
@@ -162,13 +166,16 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     await platform.end(id);
   });
 
-  it('is needed by a service that limits egress: without it, the backend does not start', async () => {
-    await using without = await openWorkerFixture();
-    const imageDigest = await without.platform.images.add(polite);
-    const id = await without.platform.schedule({ imageDigest, egress: 'none' });
-    const { history } = await without.platform.until(id, 'terminated');
-    expect(JSON.stringify(history.at(-1))).toContain('limits egress, which needs a firewall');
-  });
+  it.for(oneOnFirstEngine)(
+    'is needed by a service that limits egress: without it, the backend does not start',
+    async () => {
+      await using without = await openWorkerFixture();
+      const imageDigest = await without.platform.images.add(polite);
+      const id = await without.platform.schedule({ imageDigest, egress: 'none' });
+      const { history } = await without.platform.until(id, 'terminated');
+      expect(JSON.stringify(history.at(-1))).toContain('limits egress, which needs a firewall');
+    },
+  );
 });
 
 /** The command that prints the answer of a web server. (`wget` of a static busybox does not look up addresses.) */

@@ -3,6 +3,7 @@
 import { expect, it } from 'vitest';
 import type { Readiness } from '../../contract/readiness.ts';
 import { describeWorker } from '../testing/fixture.ts';
+import { onFirstEngine, oneOnFirstEngine } from '../testing/test-engine.ts';
 import { eventually } from '../testing/test-platform.ts';
 
 const serve = 'exec httpd -f -h /tmp -p $PORT';
@@ -19,7 +20,7 @@ await describeWorker('the readiness of a backend', (fixture) => {
     (await execution.start({})).resume();
   };
 
-  it('waits for a path that answers', async () => {
+  it.for(oneOnFirstEngine)('waits for a path that answers', async () => {
     const id = await spawn({ type: 'http', path: '/up' }, {});
     expect(await problemOf(id)).toBe('answers GET /up with 404, expected 200 to 399');
     expect((await fixture.platform.get(id)).status).toBe('waiting');
@@ -28,9 +29,11 @@ await describeWorker('the readiness of a backend', (fixture) => {
     await fixture.platform.end(id);
   });
 
-  it.each([
+  it.each<[how: string, healthcheck: object, problem: string]>([
     ['in a shell', { Test: ['CMD-SHELL', 'test -e /tmp/healthy || exit 3'] }, 'which exits with 3'],
-    ['without a shell', { Test: ['CMD', '/bin/ls', '/tmp/healthy'] }, 'which exits with 1'],
+    ...onFirstEngine<[string, object, string]>([
+      ['without a shell', { Test: ['CMD', '/bin/ls', '/tmp/healthy'] }, 'which exits with 1'],
+    ]),
     [
       'that hangs',
       { Test: ['CMD-SHELL', 'test -e /tmp/healthy || exec sleep 60'], Timeout: 1e9 },
@@ -48,7 +51,7 @@ await describeWorker('the readiness of a backend', (fixture) => {
     await fixture.platform.end(id);
   });
 
-  it('does not start an image without the health check that its service asks for', async () => {
+  it.for(oneOnFirstEngine)('does not start an image without the health check that its service asks for', async () => {
     const id = await spawn({ type: 'healthcheck' }, {});
     expect((await fixture.platform.until(id, 'terminated')).history.at(-1)).toMatchObject({
       failure: "The image has no HEALTHCHECK, and the service's readiness is `healthcheck`",

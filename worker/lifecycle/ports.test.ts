@@ -6,7 +6,7 @@ import type { BackendPlan } from '../../model/backend.ts';
 import { firstLookMs } from '../readiness/reach.ts';
 import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { WorkerFixture } from '../testing/fixture.ts';
-import { onFirstEngine } from '../testing/test-engine.ts';
+import { onFirstEngine, oneOnFirstEngine } from '../testing/test-engine.ts';
 import { eventually, openTestPlatform, wait } from '../testing/test-platform.ts';
 
 interface Spawned {
@@ -63,18 +63,18 @@ await describeWorker('the port of a backend', (fixture) => {
         3000,
       ],
       ['is reached on localhost, too', { script: 'exec httpd -f -h /tmp -p 127.0.0.1:$PORT' }, 8080, 8080],
+      [
+        'is 8080 if the image exposes several',
+        { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80, 443] },
+        8080,
+        8080,
+      ],
     ]),
     [
       'is the only port that the image exposes',
       { script: 'exec httpd -f -h /tmp -p 8123', exposed: [8123] },
       8123,
       8123,
-    ],
-    [
-      'is 8080 if the image exposes several',
-      { script: 'exec httpd -f -h /tmp -p $PORT', exposed: [80, 443] },
-      8080,
-      8080,
     ],
     [
       'is reached on localhost if the image exposes it, and by the profile "root-less"',
@@ -93,7 +93,7 @@ await describeWorker('the port of a backend', (fixture) => {
     expect(variables).toContain('HOST=0.0.0.0');
   });
 
-  it('is reached on localhost by the next worker', async () => {
+  it.for(oneOnFirstEngine)('is reached on localhost by the next worker', async () => {
     await using platform = await openTestPlatform();
     const script = 'while ! test -e /tmp/go; do sleep 0.02; done; exec httpd -f -h /tmp -p 127.0.0.1:81';
     let id: string;
@@ -108,7 +108,7 @@ await describeWorker('the port of a backend', (fixture) => {
     expect((await platform.until(id, 'ready')).address?.port).toBe(81);
   });
 
-  it('stays closed: the backend says what listens instead', async () => {
+  it.for(oneOnFirstEngine)('stays closed: the backend says what listens instead', async () => {
     const clock = new ManualClock(new Date());
     await using short = await openWorkerFixture({ startTimeoutSeconds: 6 }, clock);
     const { platform } = short;
@@ -136,18 +136,18 @@ await describeWorker('the port of a backend', (fixture) => {
 });
 
 await describeWorker('the stop signal of an image', (fixture) => {
-  it.each([
-    ['SIGQUIT', 'QUIT'],
-    ['SIGRTMIN+3', '37'],
-  ])('%s ends its container', async (StopSignal, trapped) => {
-    const { platform } = fixture;
-    const script = `trap "exit 5" ${trapped}; trap "exit 6" TERM; httpd -h /tmp -p $PORT; ${wait}`;
-    for (const key of [undefined, `with ${StopSignal}`]) {
-      const plan = key === undefined ? {} : await platform.claim(key);
-      const id = await spawn(fixture, { script, plan, config: { StopSignal } });
-      await platform.until(id, 'ready');
-      await platform.stop(id, 'soft');
-      expect((await platform.until(id, 'terminated')).history.at(-1)).toMatchObject({ exitCode: 5 });
-    }
-  });
+  it.each([...onFirstEngine([['SIGQUIT', 'QUIT'] as const]), ['SIGRTMIN+3', '37'] as const])(
+    '%s ends its container',
+    async (StopSignal, trapped) => {
+      const { platform } = fixture;
+      const script = `trap "exit 5" ${trapped}; trap "exit 6" TERM; httpd -h /tmp -p $PORT; ${wait}`;
+      for (const key of [...onFirstEngine([undefined]), `with ${StopSignal}`]) {
+        const plan = key === undefined ? {} : await platform.claim(key);
+        const id = await spawn(fixture, { script, plan, config: { StopSignal } });
+        await platform.until(id, 'ready');
+        await platform.stop(id, 'soft');
+        expect((await platform.until(id, 'terminated')).history.at(-1)).toMatchObject({ exitCode: 5 });
+      }
+    },
+  );
 });

@@ -6,10 +6,11 @@ import { expect, it } from 'vitest';
 import { pullProgressed } from '../../contract/messages.ts';
 import type { PullProgress } from '../../contract/messages.ts';
 import { describeWorker, fetchText, leftBehind } from '../testing/fixture.ts';
+import { oneOnFirstEngine } from '../testing/test-engine.ts';
 import { eventually, polite } from '../testing/test-platform.ts';
 
 await describeWorker('the start of a backend', (fixture) => {
-  it('sets the variables of the platform over those of the user', async () => {
+  it.for(oneOnFirstEngine)('sets the variables of the platform over those of the user', async () => {
     const imageDigest = await fixture.platform.images.add(`env > env.txt; ${polite}`);
     const env = { COLOUR: 'blue = "1"', PORT: '1', SESSION_BACKEND_ID: 'forged' };
     const key = 'room 1/../ü';
@@ -128,7 +129,7 @@ await describeWorker('the start of a backend', (fixture) => {
     });
   });
 
-  it('is ready when its port opens, and not before', async () => {
+  it.for(oneOnFirstEngine)('is ready when its port opens, and not before', async () => {
     const imageDigest = await fixture.platform.images.add(
       'sleep 0.5; cat /proc/uptime > up.txt; exec httpd -f -p $PORT',
     );

@@ -2,6 +2,7 @@
 // Runs on every engine
 import { expect, it } from 'vitest';
 import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
+import { oneOnFirstEngine } from '../testing/test-engine.ts';
 import { eventually, polite, stubborn } from '../testing/test-platform.ts';
 
 await describeWorker('stopping a backend', (fixture) => {
@@ -26,7 +27,7 @@ await describeWorker('stopping a backend', (fixture) => {
     expect(await fixture.platform.until(id, 'terminated')).toMatchObject({ live: false });
   });
 
-  it.concurrent('makes a soft stop hard on request, and after the grace time', async () => {
+  it.concurrent.for(oneOnFirstEngine)('makes a soft stop hard on request, and after the grace time', async () => {
     const imageDigest = await fixture.platform.images.add(stubborn);
     const [asked, patient] = await Promise.all([
       fixture.platform.schedule({ imageDigest }),
@@ -73,16 +74,19 @@ await describeWorker('stopping a backend', (fixture) => {
     });
   });
 
-  it.concurrent('ends a backend whose CPU time is used up, and records its peak memory usage', async () => {
-    const id = await fixture.platform.schedule({
-      imageDigest: await fixture.platform.images.add('httpd -p $PORT; while :; do :; done'),
-      limits: { cpuTimeSeconds: 1, cpuPeriodPercent: 60 },
-    });
-    const ended = await fixture.platform.until(id, 'terminated');
-    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'external' });
-    expect(ended.history.at(-1)?.failure).toBe('Used up its 1 seconds of CPU time');
-    expect(ended.peakMemoryBytes).toBeGreaterThan(50_000);
-  });
+  it.concurrent.for(oneOnFirstEngine)(
+    'ends a backend whose CPU time is used up, and records its peak memory usage',
+    async () => {
+      const id = await fixture.platform.schedule({
+        imageDigest: await fixture.platform.images.add('httpd -p $PORT; while :; do :; done'),
+        limits: { cpuTimeSeconds: 1, cpuPeriodPercent: 60 },
+      });
+      const ended = await fixture.platform.until(id, 'terminated');
+      expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'external' });
+      expect(ended.history.at(-1)?.failure).toBe('Used up its 1 seconds of CPU time');
+      expect(ended.peakMemoryBytes).toBeGreaterThan(50_000);
+    },
+  );
 
   it('leaves nothing behind', async () => {
     expect(await leftBehind(fixture.platform)).toEqual([]);

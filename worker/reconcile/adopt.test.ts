@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { proxyHeartbeat } from '../../contract/messages.ts';
 import { advance, assign, backends } from '../../model/backend.ts';
+import { oneOnFirstEngine } from '../testing/test-engine.ts';
 import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 
 const why = await whyNoTests();
@@ -55,7 +56,7 @@ describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
     await eventually(async () => ((await platform.engine.engine.containers.list()).length === 0 ? true : undefined));
   });
 
-  it.concurrent('removes a container without a live backend', async () => {
+  it.concurrent.for(oneOnFirstEngine)('removes a container without a live backend', async () => {
     await using platform = await openTestPlatform();
     const first = await platform.openWorker();
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
@@ -66,7 +67,7 @@ describe.skipIf(why !== undefined)(`a restarted worker ${why ?? ''}`, () => {
     expect(await platform.engine.engine.containers.list()).toEqual([]);
   });
 
-  it.concurrent('starts a backend that an earlier worker claimed and did not start', async () => {
+  it.concurrent.for(oneOnFirstEngine)('starts a backend that an earlier worker claimed and did not start', async () => {
     await using platform = await openTestPlatform();
     const imageDigest = await platform.images.add(polite);
     const now = new Date();

@@ -5,6 +5,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { openEngine } from '../docker/engine.ts';
 import type { Engine, EngineOptions } from '../docker/engine.ts';
 import { nodeLabel } from '../docker/labels.ts';
+import type { EngineKind } from '../../test/kit/engines/docker-engine.ts';
 import { testEngines } from '../../test/kit/engines/engines.ts';
 import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
 
@@ -17,10 +18,21 @@ export interface TestEngineOptions extends Partial<Pick<EngineOptions, 'silenceM
   readonly own?: string;
 }
 
-/** Cases that do not depend on the engine, for `it.each`: they run on the first one only. */
+/**
+ * Cases that do not depend on the engine's release, for `it.each` and `it.for`: they exist on the first engine only. A container costs
+ * 0.2 s of CPU time.
+ */
 export function onFirstEngine<Case>(cases: readonly Case[]): readonly Case[] {
   const [first] = testEngines();
   return first === undefined || first.host === testEngineHost ? cases : [];
+}
+
+/** The same for a single test: `it.for(oneOnFirstEngine)('is ready when its port opens', async () => …)`. */
+export const oneOnFirstEngine = onFirstEngine(['here']);
+
+/** The kind of the engine on which this file runs. */
+export function testEngineKind(): EngineKind {
+  return testEngines().find(({ host }) => host === testEngineHost)?.kind ?? 'stable';
 }
 
 /** Why tests cannot use an engine here, or `undefined` if they can. */

@@ -4,10 +4,10 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startEngine, withoutFirewall } from '../../test/kit/engines/docker-engine.ts';
-import { testEngines } from '../../test/kit/engines/engines.ts';
 import { LoopDisk, whyNoLoopDisk } from '../../test/kit/machine/loop-disk.ts';
 import type { FileSystemType } from '../../test/kit/machine/loop-disk.ts';
 import { fetchText } from '../testing/fixture.ts';
+import { testEngineKind } from '../testing/test-engine.ts';
 import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 
@@ -29,8 +29,6 @@ const writing = {
   ],
 };
 
-const [{ kind } = { kind: 'stable' as const }] = testEngines();
-
 const limited = describe.each<[FileSystemType, string]>([
   ['btrfs', 'btrfs'],
   ['xfs', 'overlay2'],
@@ -43,7 +41,7 @@ limited('the limit of what a container writes, on %s', async (type, driver) => {
   async function platformOnDisk(parts: AsyncDisposableStack): Promise<TestPlatform> {
     const disk = parts.use(await LoopDisk.mount(type));
     const args = ['--data-root', join(disk.path, 'data'), '--storage-driver', driver, ...withoutFirewall];
-    const { host } = parts.use(await startEngine(kind, args));
+    const { host } = parts.use(await startEngine(testEngineKind(), args));
     const platform = parts.use(await openTestPlatform(undefined, { own: host }));
     parts.use(await platform.openWorker({ settings: { diskBytesLimit } }));
     return platform;
