@@ -1,4 +1,4 @@
-// Takes about 60 s
+// Takes about 30 s
 /** Clients that request a large blob and do not read it: each may hold a connection, but not the registry's memory. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,13 +13,14 @@ import { onAllDrivers, residentMiB, waitMs } from './fixture.ts';
 /** More than the system buffers for a connection, so that the registry has to wait. */
 const blobBytes = 24 * 1024 * 1024;
 
-const readersOn = { embedded: 400, shared: 200 } as const;
+/** The system copies megabytes for each of them, which takes 10 ms of CPU time. */
+const readersOn = { embedded: 200, shared: 100 } as const;
 
 /** On GridFS a reader holds at least a chunk of 1 MiB; the chunks that are read ahead would be four times that. */
-const allowedMiB = { embedded: 160, shared: 360 } as const;
+const allowedMiB = { embedded: 120, shared: 280 } as const;
 
 onAllDrivers((fixture) => {
-  test('hundreds of stalled readers cost little memory', { timeout: 300_000 }, async () => {
+  test('many stalled readers cost little memory', { timeout: 300_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const bytes = randomBytes(blobBytes);
     const { digest } = await fixture.blob('home/slow', bytes);
@@ -35,7 +36,7 @@ onAllDrivers((fixture) => {
     for (const reader of readers) reader.resetAndDestroy();
   });
 
-  test('hundreds of stalled downloads of an archive cost little memory', { timeout: 300_000 }, async () => {
+  test('many stalled downloads of an archive cost little memory', { timeout: 300_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const { pid, apiUrl, token } = fixture.platform;
     const layer = randomBytes(blobBytes);

@@ -7,6 +7,7 @@ import { runCommand } from '../../setup/command.ts';
 import { sampleImage } from '../../setup/sample-image.ts';
 import { api, backendOf, connect, connectReady, statusStream, terminate } from '../kit/platform/api-client.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
+import { containersOf } from '../kit/engines/engine-client.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import type { TestDrivers } from '../kit/servers/drivers.ts';
@@ -155,7 +156,7 @@ export class Fixture implements AsyncDisposable {
 
   /** The container of a running backend. */
   async containerOf({ backend_id: id }: ConnectResponse): Promise<string> {
-    return await this.docker('ps', '--quiet', '--filter', `label=berth.backend=${id}`);
+    return (await containersOf(this.#engine, id)).join('\n');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

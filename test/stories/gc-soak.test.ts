@@ -14,12 +14,16 @@ import { RegistryClient } from '../kit/platform/registry-client.ts';
 import type { PushedImage } from '../kit/platform/registry-client.ts';
 
 /** Short for a run of all tests, which goes on until enough was collected; `BERTH_TEST_SOAK_SECONDS=600` tests for ten minutes. */
-const soakMs = Number(process.env['BERTH_TEST_SOAK_SECONDS'] ?? '5') * 1000;
+const soakMs = Number(process.env['BERTH_TEST_SOAK_SECONDS'] ?? '3') * 1000;
 
 /** The least number of pushes, however busy the machine is. */
 const minPushes = 30;
 
 const pushers = 6;
+
+/** Between the requests of a pusher or a reader. Collections go on meanwhile, and what they find is new after each push. */
+const pauseMs = 20;
+
 const services = ['soak-a', 'soak-b', 'soak-c'];
 const tagsPerPusher = 2;
 
@@ -102,6 +106,7 @@ for (const drivers of testDrivers()) {
 
         const push = async (pusher: number) => {
           for (let n = 0; !isOver(); n += 1) {
+            await sleep(pauseMs);
             const [client, service] = [pick(clients), pick(services)];
             const layers = [pick(shared), pick(shared), RegistryClient.layer(5_000 + (n % 2))];
             const image = client.image(service, `p${pusher}-${n % tagsPerPusher}`, layers);
@@ -117,7 +122,7 @@ for (const drivers of testDrivers()) {
           while (!isOver()) {
             const image = pick(held.all);
             if (image) await held.check(pick(clients), image);
-            else await sleep(10);
+            await sleep(pauseMs);
           }
         };
         await Promise.all([...Array.from({ length: pushers }, (_, i) => push(i)), look(), look(), watch()]);
@@ -127,7 +132,11 @@ for (const drivers of testDrivers()) {
         expect(await collectedBesidePushes(platform)).toBe(true);
 
         for (const image of held.all) await clients[0]?.delete(image);
-        await expect.poll(async () => await verifiedBlobs(platform), { timeout: 60_000, interval: 500 }).toBe(0);
+        // First what clients see, because each look at everything that is stored takes a process.
+        const seen = async () =>
+          await Promise.all(services.map(async (service) => await clients[0]?.count(shared, service)));
+        await expect.poll(seen, { timeout: 60_000, interval: 250 }).toEqual(services.map(() => 0));
+        await expect.poll(async () => await verifiedBlobs(platform), { timeout: 60_000, interval: 1_000 }).toBe(0);
       },
     );
   });

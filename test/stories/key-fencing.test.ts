@@ -10,10 +10,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
-import { runCommand } from '../../setup/command.ts';
 import { connect, connectReady, terminate, waitFor } from '../kit/platform/api-client.ts';
 import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import type { RunningEngine, TestEngine } from '../kit/engines/docker-engine.ts';
+import { containersOf } from '../kit/engines/engine-client.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { testImage } from '../kit/engines/images.ts';
@@ -147,8 +147,7 @@ for (const engine of testEngines()) {
         await using story = await Story.open(engine, undefined, { behaviour: 'serve' });
         const old = await story.holder();
         await story.nodes.kill(['worker']);
-        const running = ['ps', '--quiet', '--filter', `label=berth.backend=${old.backend_id}`];
-        while ((await runCommand('docker', running, { env: { DOCKER_HOST: engine.host } })) !== '') await delay(500);
+        while ((await containersOf(engine, old.backend_id)).length > 0) await delay(500);
         await story.nodes.restart(['worker']);
         expect(await waitFor(platform, old.backend_id, 'terminated')).toMatchObject({
           termination_reason: 'keyexpired',

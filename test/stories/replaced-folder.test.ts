@@ -8,7 +8,7 @@ import { tryCommand } from '../../setup/command.ts';
 import { dataFolderIdentity } from '../../main/process/data-folder-identity.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { diskFolder } from '../kit/machine/disk-folder.ts';
-import { removeFromEngine } from '../kit/platform/platform.ts';
+import { removeFromEngine } from '../kit/engines/engine-client.ts';
 import { Fixture, onlyIf } from './fixture.ts';
 
 vi.stubEnv('TMPDIR', diskFolder());

@@ -8,14 +8,13 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { extract } from 'tar-stream';
-import { runCommand } from '../../../setup/command.ts';
 import { packImage } from '../../../setup/image.ts';
 import type { Image } from '../../../setup/image.ts';
-import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { cached } from '../packages/cached.ts';
 import { contentOf, RegistryClient } from '../platform/registry-client.ts';
 import type { Content } from '../platform/registry-client.ts';
 import type { TestEngine } from './docker-engine.ts';
+import { pullImage } from './engine-client.ts';
 import type { PushTarget } from './images.ts';
 
 interface Blobs {
@@ -39,19 +38,8 @@ export interface Stored {
 /** Pushes an image as `<account>/<service>:<tag>`, pulls it to an engine, and returns its digest. */
 export async function storeAndPull(engine: TestEngine, target: PushTarget, stored: Stored): Promise<string> {
   const digest = await storeTestImage(target, stored);
-  const { registry, account, token } = target;
-  await using folder = await temporaryFolder();
-  const auth = Buffer.from(`${account}:${token}`).toString('base64');
-  await writeFile(join(folder.path, 'config.json'), JSON.stringify({ auths: { [registry]: { auth } } }), {
-    mode: 0o600,
-  });
-  await runCommand(
-    'docker',
-    ['pull', '--quiet', `${registry}/${account}/${stored.service}:${stored.tag ?? 'latest'}`],
-    {
-      env: { DOCKER_HOST: engine.host, DOCKER_CONFIG: folder.path, DOCKER_CONTEXT: undefined },
-    },
-  );
+  const { registry, account } = target;
+  await pullImage(engine, `${registry}/${account}/${stored.service}:${stored.tag ?? 'latest'}`, target);
   return digest;
 }
 

@@ -9,8 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { tryCommand } from '../../../setup/command.ts';
-import type { TestEngine } from '../engines/docker-engine.ts';
+import { removeFromEngine } from '../engines/engine-client.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { environmentsOf, twinOf } from './environments.ts';
 import type { Environment, Place, PlatformOptions, ProcessName } from './environments.ts';
@@ -223,14 +222,4 @@ async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<
   const exited = once(child, 'exit') as Promise<[number | null]>;
   child.kill(signal);
   return (await exited)[0];
-}
-
-/** Removes the containers of a node, which outlive their platform, and their network. */
-export async function removeFromEngine(engine: TestEngine | undefined, node: string): Promise<void> {
-  if (!engine) return;
-  const at = { env: { DOCKER_HOST: engine.host } };
-  const { stdout } = await tryCommand('docker', ['ps', '--all', '--quiet', '--filter', `label=berth.node=${node}`], at);
-  const containers = stdout.split('\n').filter(Boolean);
-  if (containers.length > 0) await tryCommand('docker', ['rm', '--force', '--volumes', ...containers], at);
-  await tryCommand('docker', ['network', 'rm', `berth-${node}`], at);
 }
