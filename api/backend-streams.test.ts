@@ -223,9 +223,9 @@ test('a node is read no faster than the client reads', async () => {
   const reading = await open();
   reading.resume();
   await once(reading, 'end');
-  // Both had the same time.
+  // Both had the same time. The system buffers up to 10 MB for each of the two connections of a stream, of 64 MB in all.
   expect(written[1]).toBe(batches);
-  expect(written[0]).toBeLessThan(batches / 4);
+  expect(written[0]).toBeLessThan(batches / 2);
   standing.destroy();
 });
 
