@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -67,6 +67,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   opening.defer(async () => {
     const bridges = await networkBridges(host);
     await stopDaemon(child);
+    await endShims(folder);
     for (const each of bridges) await removeBridge(each);
   });
   await untilAnswers(child, host, join(folder, 'log'));
@@ -140,6 +141,20 @@ async function endDaemon(child: ChildProcess, signal: NodeJS.Signals): Promise<v
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   child.kill(signal);
   await exited;
+}
+
+/** Ends the shims of containers that an engine has lost: it removes a container whose containerd was killed, but not its shim. */
+async function endShims(folder: string): Promise<void> {
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    // Processes end at any moment.
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (!/^\S*containerd-shim/.test(command) || !command.includes(`\0${folder}/`)) continue;
+    try {
+      process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 /** Creates a bridge, whose name also reserves its address range. */
