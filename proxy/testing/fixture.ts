@@ -251,7 +251,7 @@ async function change(
   if (!silently) await fixture.bus.publish(backendChanged, { backend: id, status: changed.status });
 }
 
-/** Waits until a condition is true, at most ten seconds. */
+/** Waits until a condition is true, at most fifty seconds: a busy machine needs them. */
 export async function until(holds: () => boolean | Promise<boolean>, clock: Clock = systemClock): Promise<void> {
   const endMs = Date.now() + 50_000;
   while (!(await holds())) {

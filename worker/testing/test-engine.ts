@@ -1,11 +1,12 @@
 /** The engine for tests. Whatever a test leaves on it is removed. */
 import { createHash } from 'node:crypto';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { silentLog } from '../../core/log/log.ts';
 import { openEngine } from '../docker/engine.ts';
 import type { Engine, EngineOptions } from '../docker/engine.ts';
 import { nodeLabel } from '../docker/labels.ts';
 import type { EngineKind } from '../../test/kit/engines/docker-engine.ts';
+import { engineClient } from '../../test/kit/engines/engine-client.ts';
 import { testEngines } from '../../test/kit/engines/engines.ts';
 import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
 
@@ -38,7 +39,7 @@ export function testEngineKind(): EngineKind {
 /** Why tests cannot use an engine here, or `undefined` if they can. */
 export async function whyNoEngine(): Promise<string | undefined> {
   try {
-    await connectTo(testEngineHost).ping();
+    await engineClient({ host: testEngineHost }).ping();
     return undefined;
   } catch (error) {
     return `no Docker Engine answers at ${testEngineHost} (${(error as Error).message})`;
@@ -69,7 +70,7 @@ export async function openTestEngine(
   host?: string,
   { own = testEngineHost, ...options }: TestEngineOptions = {},
 ): Promise<TestEngine> {
-  const docker = connectTo(own);
+  const docker = engineClient({ host: own });
   const settings = { openFilesLimit: possibleOpenFiles(), ...options };
   const engine = await openEngine({ ...settings, host: host ?? own, node, disguise, log: silentLog() });
   return {
@@ -83,10 +84,6 @@ export async function openTestEngine(
       await engine[Symbol.asyncDispose]();
     },
   };
-}
-
-function connectTo(host: string): Docker {
-  return new Docker({ socketPath: host.slice('unix://'.length) });
 }
 
 async function removeContainers(docker: Docker, node: string): Promise<void> {
