@@ -10,7 +10,14 @@ import { median, pairsRow, table } from './measurements.ts';
 import type { Row } from './measurements.ts';
 import { openApplication, roundTrips } from './proxy-peers/application.ts';
 import { newConnections } from './proxy-peers/new-connections.ts';
-import { startBackend, startBerth, startConfigurableHttpProxy, startHaproxy, startNginx } from './proxy-peers/peers.ts';
+import {
+  startBackend,
+  startBerth,
+  startConfigurableHttpProxy,
+  startHaproxy,
+  startNginx,
+  startUploadReader,
+} from './proxy-peers/peers.ts';
 import type { Peer } from './proxy-peers/peers.ts';
 import { runWrk } from './wrk.ts';
 
@@ -54,6 +61,8 @@ interface Kind {
   readonly script?: string;
   /** Default: 64. */
   readonly connections?: number;
+  /** Whether the backend is the one that reads uploads, in place of nginx. */
+  readonly uploads?: boolean;
   /** Whether MiB are counted instead of requests, because too few of them end. */
   readonly countsMiB?: boolean;
   /** What is measured instead of requests of wrk: round trips over upgraded connections, or connections for one request each. */
@@ -79,7 +88,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   browser: { what: 'headers of a browser', path: 'small', aim: '>= 1.0', headers: browserHeaders },
   medium: { what: '10 KiB', path: '10k', aim: '>= 0.95' },
   down: { what: '1 MiB down', path: '1m', aim: '>= 0.85' },
-  up: { what: '1 MiB up', path: 'application/up', aim: '>= 1.2', script: upload },
+  up: { what: '1 MiB up', path: 'up', aim: '>= 1.2', script: upload, uploads: true },
   websocket: {
     what: 'WebSocket round trips',
     path: 'application/ws',
@@ -101,13 +110,8 @@ await mkdir(backendFolder);
 for (const [name, size] of Object.entries(sizes)) await writeFile(join(backendFolder, name), Buffer.alloc(size));
 const application = peers.use(await openApplication());
 const backend = peers.use(await startBackend(backendFolder, application.port));
-const work = { token: 'a'.repeat(43), backendPort: backend.port };
-const nginx = peers.use(await startNginx(join(folder.path, 'nginx'), work));
-const haproxy = peers.use(await startHaproxy(join(folder.path, 'haproxy'), work));
-const berth = peers.use(await startBerth(work));
-const jupyter = peers.use(await startConfigurableHttpProxy(work));
-for (const { pid } of [nginx, haproxy, berth, jupyter]) pin(pid, proxyCore);
-for (const pid of [backend.pid, process.pid]) pin(pid, loadCore);
+const uploadReader = peers.use(await startUploadReader());
+for (const pid of [backend.pid, uploadReader.pid, process.pid]) pin(pid, loadCore);
 
 interface Contestant {
   readonly name: string;
@@ -115,13 +119,26 @@ interface Contestant {
   readonly prefix: string;
 }
 
-const contestants: readonly Contestant[] = [
-  { name: 'nginx', peer: nginx, prefix: `/${work.token}/` },
-  { name: 'Berth', peer: berth, prefix: `/${berth.token}/` },
-  { name: 'haproxy', peer: haproxy, prefix: `/${work.token}/` },
-  { name: 'configurable-http-proxy', peer: jupyter, prefix: `/${work.token}/` },
-  { name: 'direct', peer: backend, prefix: '/' },
-];
+const contestants = await startContestants(backend);
+const contestantsOfUploads = await startContestants(uploadReader);
+
+/** Starts all proxies before a backend. Those that wait cost nothing. */
+async function startContestants(target: Peer): Promise<readonly Contestant[]> {
+  const work = { token: 'a'.repeat(43), backendPort: target.port };
+  const of = (program: string) => join(folder.path, `${program}-${target.port}`);
+  const nginx = peers.use(await startNginx(of('nginx'), work));
+  const haproxy = peers.use(await startHaproxy(of('haproxy'), work));
+  const berth = peers.use(await startBerth(work));
+  const jupyter = peers.use(await startConfigurableHttpProxy(work));
+  for (const { pid } of [nginx, haproxy, berth, jupyter]) pin(pid, proxyCore);
+  return [
+    { name: 'nginx', peer: nginx, prefix: `/${work.token}/` },
+    { name: 'Berth', peer: berth, prefix: `/${berth.token}/` },
+    { name: 'haproxy', peer: haproxy, prefix: `/${work.token}/` },
+    { name: 'configurable-http-proxy', peer: jupyter, prefix: `/${work.token}/` },
+    { name: 'direct', peer: target, prefix: '/' },
+  ];
+}
 
 interface Result {
   /** Requests per second. */
@@ -165,9 +182,10 @@ function add(what: string, pairs: ReturnType<typeof pick>, unit: string, aim: st
 
 /** Measures all contestants in turn, after a round to warm up. */
 async function measured(kind: Kind): Promise<Map<string, Result[]>> {
-  const results = new Map<string, Result[]>(contestants.map(({ name }) => [name, []]));
+  const measuredPeers = kind.uploads === true ? contestantsOfUploads : contestants;
+  const results = new Map<string, Result[]>(measuredPeers.map(({ name }) => [name, []]));
   for (let round = 0; round <= rounds; round += 1) {
-    const order = round % 2 === 0 ? contestants : contestants.toReversed();
+    const order = round % 2 === 0 ? measuredPeers : measuredPeers.toReversed();
     for (const contestant of order) {
       const result = await load(contestant, kind);
       if (round > 0) results.get(contestant.name)?.push(result);

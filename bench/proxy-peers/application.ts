@@ -1,4 +1,4 @@
-/** The part of the backend that reads: uploads, and connections that were upgraded, of which it sends back every byte. */
+/** The part of the backend that takes connections that were upgraded, of which it sends back every byte. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
@@ -14,9 +14,7 @@ export interface Application extends AsyncDisposable {
 }
 
 export async function openApplication(): Promise<Application> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => response.end('Hello World\n'));
-  });
+  const server = createServer();
   const sockets = new Set<Socket>();
   server.on('upgrade', (_request, socket) => {
     socket.write(

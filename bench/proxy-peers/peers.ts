@@ -37,6 +37,17 @@ export async function startBackend(folder: string, applicationPort: number): Pro
   return await startProgram('nginx', folder, nginxBackendSettings({ folder, port, applicationPort }), port);
 }
 
+/** Starts the backend that reads uploads. */
+export async function startUploadReader(): Promise<Peer> {
+  const python = await findProgram('python3');
+  if (python === undefined) throw new Error('python3 is not installed');
+  const child = spawn(python, [join(import.meta.dirname, 'upload-reader.py')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  return { port: Number(line.toString()), ...running(child) };
+}
+
 export async function startNginx(folder: string, work: Work): Promise<Peer> {
   const port = await freePort();
   await mkdir(join(folder, 'temporary'), { recursive: true });

@@ -63,7 +63,7 @@ export function nginxSettings({ folder, port, token, backendPort }: Settings & {
   ].join('\n');
 }
 
-/** The backend: short answers from memory, files, and what another server reads. */
+/** The backend: short answers from memory, files, and the connections that another server upgrades. */
 export function nginxBackendSettings({
   folder,
   port,
