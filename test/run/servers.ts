@@ -4,6 +4,7 @@ import { pingEngine } from '../../setup/docker-engine.ts';
 import type { AptPackages } from '../kit/packages/apt-packages.ts';
 import { startEngine } from '../kit/engines/docker-engine.ts';
 import type { EngineKind, TestEngine } from '../kit/engines/docker-engine.ts';
+import { forgetEndedConnections } from '../kit/machine/tracked-connections.ts';
 import { staticBusybox } from '../kit/packages/docker-packages.ts';
 import { watchEngine } from '../kit/engines/engine-watch.ts';
 import { enginesVariable } from '../kit/engines/engines.ts';
@@ -56,6 +57,8 @@ async function openEngines(options: ServerOptions, owned: AsyncDisposableStack):
     else if (kind === 'stable') await addHostEngine(engines, missing, engine);
     else missing.push({ part: 'modern-docker', what: 'stories on a modern Docker Engine', why: engine });
   }
+  // After the start of an engine, because it loads the part of the kernel that tracks connections.
+  owned.use(await forgetEndedConnections());
   for (const { kind, version } of engines) packages.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
   return engines;
 }
