@@ -9,6 +9,8 @@ export interface Grant {
   /** Of the repository. */
   readonly url: string;
   readonly authorization: string;
+  /** The repository whose layers may be mounted. */
+  readonly mountFrom: string | undefined;
 }
 
 export class EngineRegistry {
@@ -37,14 +39,16 @@ export class EngineRegistry {
     return this.#platform;
   }
 
-  /** The right to push to a repository. */
-  async grant(repository: string): Promise<Grant> {
+  /** The right to push to a repository, and to mount layers of another one. */
+  async grant(repository: string, other?: string): Promise<Grant> {
     const { account, registry, token } = this.#platform;
     const basic = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
-    const scope = `repository:${account}/${repository}:pull,push`;
+    const mountFrom = other && `${account}/${other}`;
+    const mounting = mountFrom === undefined ? '' : `&scope=repository:${mountFrom}:pull`;
+    const scope = `repository:${account}/${repository}:pull,push${mounting}`;
     const answer = await fetch(`http://${registry}/token?scope=${scope}`, { headers: { authorization: basic } });
     const { access_token: granted } = (await answer.json()) as { access_token: string };
-    return { url: `http://${registry}/v2/${account}/${repository}`, authorization: `Bearer ${granted}` };
+    return { url: `http://${registry}/v2/${account}/${repository}`, authorization: `Bearer ${granted}`, mountFrom };
   }
 
   /** Pulls an image, and gives it a tag. */

@@ -27,12 +27,11 @@ for (const [i, engine] of engines.entries()) {
   describeClient(docker, (fixture) => {
     test('layers that another repository has are mounted', async () => {
       const { client, server, at } = fixture();
-      await client.push('small', at('from:v1'), { keep: true });
+      await client.push('small', at('from:v1'));
       server.operations();
       await client.push('small', at('to:v1'));
       const operations = server.operations();
       expect(codesOf(operations, 'upload-start').filter((code) => code === 201)).toHaveLength(3);
-      await client.forget(at('from:v1'));
     });
 
     test('an index is created from pushed images, and pushed', async () => {
@@ -47,14 +46,11 @@ for (const [i, engine] of engines.entries()) {
     });
 
     test('several tags are pushed at once', async () => {
-      const { client, server, layouts, at } = fixture();
-      await client.load('small');
-      for (const tag of ['v1', 'v2', 'v3']) await client.run(['tag', `${layouts.name}:small`, at(`tags:${tag}`)]);
+      const { client, server, at } = fixture();
+      for (const tag of ['v1', 'v2', 'v3']) await client.tag('small', at(`tags:${tag}`));
       await client.run(['push', '--all-tags', at('tags')]);
-      for (const tag of ['v1', 'v2', 'v3']) {
+      for (const tag of ['v1', 'v2', 'v3'])
         expect(await server.digestOf('tags', tag)).toBe(await server.digestOf('tags', 'v1'));
-        await client.forget(at(`tags:${tag}`));
-      }
     });
   });
   if (i === 0) describeClientOnMongo(docker);
@@ -94,42 +90,47 @@ function openDocker(
   const { folder, host } = place;
   const env = { DOCKER_HOST: engine.host, DOCKER_CONFIG: join(folder, 'docker') };
   const run = async (args: string[], options: object = {}) => await runCommand(program, args, { env, ...options });
-  const forget = async (...images: string[]) =>
-    void (await tryCommand(program, ['rmi', '--force', ...images], { env }));
+  /** The images that the engine has from here. */
+  const images = new Set<string>();
+  const nameOf = (tag: LayoutTag) => `${layouts.name}:${tag}`;
   const load = async (tag: LayoutTag) => {
+    if (images.has(nameOf(tag))) return;
+    images.add(nameOf(tag));
     const tar = spawn('tar', ['-C', join(layouts.folder, tag), '-cf', '-', '.'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await run(['load', '--quiet'], { input: tar.stdout });
   };
+  const tag = async (from: LayoutTag, target: string) => {
+    await load(from);
+    images.add(target);
+    await run(['tag', nameOf(from), target]);
+  };
+  const forgetAll = async () => {
+    if (images.size === 0) return;
+    await tryCommand(program, ['rmi', '--force', ...images], { env });
+    images.clear();
+  };
   return {
     run,
-    load,
-    forget,
+    tag,
     login: async ({ user, password }: Login) =>
       void (await run(['login', '-u', user, '--password-stdin', host], { input: password })),
     logout: async () => void (await run(['logout', host])),
-    /** Removes the pushed image from the engine, unless `keep` is set, so that a pull downloads all of it. */
-    push: async (
-      tag: LayoutTag,
-      target: string,
-      { keep, ...options }: PushOptions & { readonly keep?: boolean } = {},
-    ) => {
-      await load(tag);
-      try {
-        await run(['tag', `${layouts.name}:${tag}`, target]);
-        await run(['push', '--quiet', target], options);
-      } finally {
-        await forget(`${layouts.name}:${tag}`, ...(keep ? [] : [target]));
-      }
+    push: async (from: LayoutTag, target: string, options: PushOptions = {}) => {
+      await tag(from, target);
+      await run(['push', '--quiet', target], options);
     },
+    /** The engine has no image before, so that it downloads all layers. */
     pull: async (source: string) => {
+      await forgetAll();
+      images.add(source);
       const said = await run(['pull', source]);
-      await forget(source);
+      await forgetAll();
       return /Digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1] ?? said;
     },
     [Symbol.asyncDispose]: async () => {
-      await forget(`${layouts.name}:small`, `${layouts.name}:large`);
+      await forgetAll();
       await rm(join(trustFolder, host), { recursive: true, force: true });
     },
   };

@@ -9,10 +9,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
+import type { LayerEntry } from '../../setup/image.ts';
 import { testEngines } from '../kit/engines/engines.ts';
+import { storeTestImage } from '../kit/engines/stored-images.ts';
 import { staticBusybox } from '../kit/packages/docker-packages.ts';
 import { jamsocketProgram } from '../kit/packages/jamsocket.ts';
-import { api, eventStream } from '../kit/platform/api-client.ts';
+import { api, connect as connectTo, eventStream } from '../kit/platform/api-client.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 import { Jamsocket } from './jamsocket-cli.ts';
@@ -22,10 +24,14 @@ const [engine] = testEngines();
 
 const admin = { user_email: 'ada@example.com', password: 'correct horse battery' };
 
+const script = "echo serving $WORD; trap 'exit 0' TERM; /bin/busybox httpd -f -p $PORT -h /www & wait";
+const command = ['/bin/busybox', 'sh', '-c', script];
+const page = 'a whiteboard';
+
 const dockerfile = `FROM scratch
 COPY busybox /bin/busybox
 COPY www /www
-CMD ["/bin/busybox", "sh", "-c", "echo serving $WORD; trap 'exit 0' TERM; /bin/busybox httpd -f -p $PORT -h /www & wait"]
+CMD ${JSON.stringify(command)}
 `;
 
 const commitMessage = `Draw "circles" — with $money`;
@@ -69,9 +75,9 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
   }
 
   /** Builds the image in the repository and pushes it. Returns its digest. */
-  async function push(service: string, more: readonly string[] = []): Promise<string> {
-    await jamsocket.run(['push', service, '-f', 'Dockerfile', '-c', '.', '--include-git-commit', ...more], source);
-    return await pushedImage(service, more.at(-1) ?? 'latest');
+  async function push(service: string): Promise<string> {
+    await jamsocket.run(['push', service, '-f', 'Dockerfile', '-c', '.', '--include-git-commit'], source);
+    return await pushedImage(service, 'latest');
   }
 
   async function pushedImage(service: string, tag: string): Promise<string> {
@@ -79,10 +85,14 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     return rows.find((row) => row[1] === tag)?.[0] ?? '';
   }
 
-  /** Creates a service with an image. */
-  async function deploy(service: string): Promise<void> {
-    await jamsocket.run(['service', 'create', service]);
-    await push(service);
+  /** Creates a service with an image like that of the repository, and returns its digest. */
+  async function deploy(service: string, tag?: string): Promise<string> {
+    const layer: LayerEntry[] = [
+      { path: '/bin/busybox', file: (await staticBusybox()) ?? '', mode: 0o755 },
+      { path: '/www/index.html', text: page },
+    ];
+    const image = { tag: `berth-test/${service}`, layers: [layer], config: { Cmd: command } };
+    return await storeTestImage(platform, { image, service, ...(tag !== undefined && { tag }) });
   }
 
   /** Connects, and returns the fields that the program prints. */
@@ -199,7 +209,7 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     expect(first['spawned']).toBe('true');
     const backend = first['backend id'] ?? '';
     await waitUntilReady(backend);
-    expect(await (await fetch(first['backend url'] ?? '')).text()).toBe('a whiteboard');
+    expect(await (await fetch(first['backend url'] ?? '')).text()).toBe(page);
     expect(await (await fetch(first['status url'] ?? '')).json()).toMatchObject({ status: 'ready' });
     const again = await connect('board', '-k', 'room-1');
     expect(again).toMatchObject({ 'backend id': backend, 'backend status': 'ready', spawned: 'false' });
@@ -220,13 +230,15 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     expect(await jamsocket.run(['backend', 'logs', backend])).toContain('serving hello');
     expect(await jamsocket.run(['terminate', backend])).toContain('has already terminated');
     await expect(connect('board', '-k', 'room-1', '--no-spawn')).rejects.toThrow('404');
-    const others = [await connect('board'), await connect('board')].map((each) => each['backend id'] ?? '');
+    const others = [await connectTo(platform, 'board'), await connectTo(platform, 'board')].map(
+      (each) => each.backend_id,
+    );
     expect((await jamsocket.run(['backend', 'terminate', '--force', ...others])).match(/requested/g)).toHaveLength(2);
   });
 
   test('environments: use-image, connect and the older spawn', async () => {
     await deploy('stage');
-    const digest = await push('stage', ['-t', 'v2']);
+    const digest = await deploy('stage', 'v2');
     const body = JSON.stringify({ name: 'staging' });
     expect((await api(platform, '/v2/service/home/stage/environments', { method: 'POST', body })).status).toBe(200);
     const used = await jamsocket.run(['service', 'use-image', 'stage/staging', '-i', digest]);
@@ -253,7 +265,7 @@ async function makeRepository(folder: string, env: NodeJS.ProcessEnv): Promise<s
   await mkdir(join(folder, 'www'), { recursive: true });
   await copyFile((await staticBusybox()) ?? '', join(folder, 'busybox'));
   await writeFile(join(folder, 'Dockerfile'), dockerfile);
-  await writeFile(join(folder, 'www/index.html'), 'a whiteboard');
+  await writeFile(join(folder, 'www/index.html'), page);
   // Engines are shared: no other test has this commit.
   await writeFile(join(folder, 'www/unique'), randomBytes(8).toString('hex'));
   const git = async (...args: string[]) => await runCommand('git', args, { cwd: folder, env });
