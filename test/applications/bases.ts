@@ -12,7 +12,7 @@ import { packedLayer } from '../kit/packages/image-layers.ts';
 import type { LayerContent, PackedLayer } from '../kit/packages/image-layers.ts';
 import type { Base } from './application.ts';
 import type { EngineRegistry, Grant } from './engine-registry.ts';
-import { packagesOf } from './packages.ts';
+import { leftOut, packagesOf } from './packages.ts';
 
 const bases: readonly Base[] = ['debian', 'node', 'frontend', 'python'];
 
@@ -31,8 +31,7 @@ const packagesAt = {
   python: 'usr/local/lib/python3.11/dist-packages',
 } as const;
 
-/** Only their authors need them. */
-const leftOut = ['--exclude=*/tests', '--exclude=*.map'];
+const leftOutHash = createHash('sha256').update(leftOut.join(' ')).digest('hex').slice(0, 12);
 
 /** Whether all that the bases are made of is installed. */
 export async function hasPackages(): Promise<boolean> {
@@ -85,8 +84,9 @@ function tarOf(name: string, path: string, target: string): LayerContent {
   const own = basename(path);
   // Targets of symbolic links stay as they are, and those of hard links are paths in the tar.
   const renamed = `--transform=s,^${own},${target},S`;
-  const args = ['-c', '--sort=name', '--owner=0', '--group=0', ...leftOut, renamed, '-C', dirname(path), own];
-  return { name, command: ['tar', ...args] };
+  const without = leftOut.map((pattern) => `--exclude=${pattern}`);
+  const args = ['-c', '--sort=name', '--owner=0', '--group=0', ...without, renamed, '-C', dirname(path), own];
+  return { name: `${name}-${leftOutHash}`, command: ['tar', ...args] };
 }
 
 async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<void> {

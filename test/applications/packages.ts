@@ -33,3 +33,50 @@ export const packagesOf = {
     ],
   },
 } as const satisfies Readonly<Record<string, ApplicationPackages>>;
+
+/**
+ * Files that no application here loads, as patterns of tar: tests, types, sources of binaries, translations, and parts of packages for
+ * other uses. An engine unpacks the layers in each run of the tests, which takes CPU time for each file.
+ */
+export const leftOut = [
+  '*/tests',
+  '*.map',
+  // Types, and what programs for other systems are made of.
+  '*.d.ts',
+  '*.d.mts',
+  '*.d.cts',
+  '*.pyi',
+  '*.h',
+  '*.pdb',
+  '*.exe',
+  '*.dll',
+  // Of the translations, those into English and a few other languages remain, and of the time zones those without a continent.
+  '*.po',
+  '*/locale/[a-df-z]*',
+  'babel/locale-data/[a-df-qs-z]*',
+  '*/zoneinfo/*/*',
+  // Installers, as far as nothing loads them.
+  'site/pip',
+  'npm/docs',
+  'npm/man',
+  // What editors ask for while a person types, and what they show.
+  'jedi/third_party',
+  'marimo/_lsp',
+  'marimo/_snippets/data',
+  // Pages that a server of Node.js renders, examples, parts for other notebooks, and plots.
+  'gradio/templates/node',
+  'gradio/media_assets',
+  'jupyterlab/galata/@jupyterlab',
+  'share/jupyter/nbextensions',
+  'pydeck/nbextension/static',
+  'panel/dist/bundled/*plot',
+  // Other servers and stores of Arrow.
+  'pyarrow/include',
+  'pyarrow/src',
+  'pyarrow/*flight*',
+  'pyarrow/*s3*',
+  // What Next.js makes images smaller with, and its releases for experiments.
+  'node_modules/@img',
+  'next/dist/docs',
+  'next/dist/compiled/*-experimental',
+] as const;
