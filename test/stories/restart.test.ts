@@ -2,8 +2,9 @@
 /** The platform stops and restarts: sessions continue. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BerthClient } from '../../client/index.ts';
+import type { ConnectResponse } from '../../contract/connect.ts';
 import { echo, openEcho } from '../kit/platform/echo.ts';
 import { onAllDrivers, Fixture, onlyIf } from './fixture.ts';
 
@@ -24,50 +25,69 @@ onAllDrivers((setting) => {
     return message;
   }
 
-  test('killed with -9 while backends run: it adopts them, and an open page still works', async () => {
-    const kept = await fixture.connectReady('pad', { key: 'kept' });
-    const leaving = await fixture.connectReady('serve', { spawn: { max_idle_seconds: 3 } });
-    expect(await echoOf(kept.url)).toBe('still here');
-    await fixture.platform.kill();
-    await expect(fetch(kept.url)).rejects.toThrow('fetch failed');
-    await fixture.platform.restart();
-    expect(await echoOf(kept.url)).toBe('still here');
-    const again = await fixture.connect('pad', { key: 'kept' });
-    expect([again.spawned, again.backend_id]).toEqual([false, kept.backend_id]);
-    const { statuses } = await fixture.backend(kept);
-    expect(statuses.at(-1)?.status).toBe('ready');
-    // Adopted backends can be swept and stopped.
-    await fixture.statusesUntil(leaving, 'terminated');
-    await fixture.terminate(kept);
-    const last = (await fixture.statusesUntil(kept, 'terminated')).at(-1);
-    expect(last).toMatchObject({ termination_reason: 'external', exit_error: false });
-  });
+  describe('killed with -9 while backends run, start and end', () => {
+    let kept: ConnectResponse;
+    let leaving: ConnectResponse;
+    let ended: ConnectResponse;
+    let starting: ConnectResponse[];
+    /** What a client of `kept` gets before the kill, and while the platform is down. */
+    let answers: string[];
 
-  test('killed with -9 while backends start: every backend still becomes ready', async () => {
-    const connections = await Promise.all(
-      Array.from({ length: 6 }, (_, i) => fixture.connect('serve', { key: `start-${i}` })),
-    );
-    await fixture.platform.kill();
-    await fixture.platform.restart();
-    for (const connection of connections) {
-      expect((await fetch(connection.url)).status).toBe(200);
-      expect((await fixture.backend(connection)).statuses.at(-1)?.status).toBe('ready');
-    }
-    const path = `/v2/account/${fixture.platform.account}/backends`;
-    const { running_backends: running } = await fixture.get<{ running_backends: unknown[] }>(path);
-    const containers = await fixture.docker('ps', '--quiet', '--filter', `label=berth.node=${fixture.platform.node}`);
-    expect(containers.split('\n')).toHaveLength(running.length);
-  });
+    // One kill for all of them, because processes that start again cost more than the rest of the story.
+    beforeAll(async () => {
+      [kept, leaving, ended] = await Promise.all([
+        fixture.connectReady('pad', { key: 'kept' }),
+        fixture.connectReady('serve', { spawn: { max_idle_seconds: 5 } }),
+        fixture.connectReady('serve'),
+      ]);
+      const before = await echoOf(kept.url);
+      const container = await fixture.containerOf(ended);
+      starting = await Promise.all(
+        Array.from({ length: 6 }, (_, i) => fixture.connect('serve', { key: `start-${i}` })),
+      );
+      await fixture.platform.kill();
+      const down = await fetch(kept.url).then(
+        ({ status }) => String(status),
+        (error: Error) => error.message,
+      );
+      answers = [before, down];
+      await fixture.docker('kill', container);
+      await fixture.platform.restart();
+    });
 
-  test('a backend that ended while the platform was down is reported as ended', async () => {
-    const connection = await fixture.connectReady('serve');
-    const container = await fixture.containerOf(connection);
-    await fixture.platform.kill();
-    await fixture.docker('kill', container);
-    await fixture.platform.restart();
-    const statuses = await fixture.statusesUntil(connection, 'terminated');
-    expect(statuses.at(-1)).toMatchObject({ termination_kind: null, exit_error: true });
-    expect((await fetch(connection.url)).status).toBe(410);
+    test('it adopts running backends, and an open page still works', async () => {
+      expect(answers).toEqual(['still here', 'fetch failed']);
+      expect(await echoOf(kept.url)).toBe('still here');
+      const again = await fixture.connect('pad', { key: 'kept' });
+      expect([again.spawned, again.backend_id]).toEqual([false, kept.backend_id]);
+      const { statuses } = await fixture.backend(kept);
+      expect(statuses.at(-1)?.status).toBe('ready');
+    });
+
+    test('every starting backend still becomes ready', async () => {
+      for (const connection of starting) {
+        expect((await fetch(connection.url)).status).toBe(200);
+        expect((await fixture.backend(connection)).statuses.at(-1)?.status).toBe('ready');
+      }
+    });
+
+    test('a backend that ended while the platform was down is reported as ended', async () => {
+      const statuses = await fixture.statusesUntil(ended, 'terminated');
+      expect(statuses.at(-1)).toMatchObject({ termination_kind: null, exit_error: true });
+      expect((await fetch(ended.url)).status).toBe(410);
+    });
+
+    test('adopted backends can be swept and stopped, and no other container is left', async () => {
+      await fixture.statusesUntil(leaving, 'terminated');
+      await fixture.terminate(kept);
+      const last = (await fixture.statusesUntil(kept, 'terminated')).at(-1);
+      expect(last).toMatchObject({ termination_reason: 'external', exit_error: false });
+      const path = `/v2/account/${fixture.platform.account}/backends`;
+      const { running_backends: running } = await fixture.get<{ running_backends: unknown[] }>(path);
+      const filter = `label=berth.node=${fixture.platform.node}`;
+      const containers = await fixture.docker('ps', '--quiet', '--filter', filter);
+      expect(containers.split('\n')).toHaveLength(running.length);
+    });
   });
 
   test('stopped in order: it restarts with all backends and keys, and clients of streams connect again', async () => {

@@ -76,9 +76,9 @@ echo "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
-/** `cgi-bin/flood?bytes` logs so many bytes, in lines of a hundred. */
+/** `cgi-bin/flood?bytes` logs so many bytes, in lines of a thousand. */
 const floodCgi = `#!/bin/sh
-yes ${'0123456789'.repeat(10).slice(1)} | head -c "$QUERY_STRING" >&2
+yes ${'0123456789'.repeat(100).slice(1)} | head -c "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
