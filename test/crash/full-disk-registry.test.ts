@@ -17,6 +17,9 @@ import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
 const mebibyte = 1024 * 1024;
 const reserveMib = 8;
 
+/** The tests leave less space for it. */
+const layerBytes = 7_000_000;
+
 /** The message of each check of `/readyz`. */
 async function readiness({ operationsUrl }: TestPlatform): Promise<Readonly<Record<string, string>>> {
   const answer = await fetch(`${operationsUrl}/readyz`);
@@ -27,7 +30,7 @@ const noSpace = { error: { code: 'InsufficientStorage', status: 507 } };
 
 /** Images with a layer of even and of odd size, which the client pushes in one request and as an upload. */
 function largeImages(client: RegistryClient): PushedImage[] {
-  return [RegistryClient.layer(14_000_000), RegistryClient.layer(14_000_001)].map((layer, i) =>
+  return [RegistryClient.layer(layerBytes), RegistryClient.layer(layerBytes + 1)].map((layer, i) =>
     client.image('large', `v${i}`, [layer]),
   );
 }
@@ -75,13 +78,13 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
     await client.push(before);
     expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
     // A part of a layer fits, but not all of it.
-    await disk.fillUpTo(reserveMib + 8);
+    await disk.fillUpTo(reserveMib + 4);
     const large = largeImages(client);
-    expect(await uploadArchive(platform, 14_000_000)).toMatchObject(noSpace);
+    expect(await uploadArchive(platform, layerBytes)).toMatchObject(noSpace);
     for (const image of large) {
       await assertRefused(client, image);
       await untilNoUploads(disk);
-      expect(await disk.freeBytes()).toBeGreaterThan((reserveMib + 7) * mebibyte);
+      expect(await disk.freeBytes()).toBeGreaterThan((reserveMib + 3) * mebibyte);
     }
     expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
     // No part of it fits.
@@ -101,7 +104,7 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
       await client.push(image);
       expect(await client.problemWith(image)).toBeUndefined();
     }
-    expect(await uploadArchive(platform, 14_000_000)).toHaveProperty('digest');
+    expect(await uploadArchive(platform, layerBytes)).toHaveProperty('digest');
     await expect.poll(async () => (await readiness(platform))['disk']).toBe('ok');
     expect((await runBerth(platform, 'verify')).lines.at(-1)).toMatchObject({ type: 'verified', problems: 0 });
   });
@@ -114,7 +117,7 @@ test.runIf(canMount)(
     const settings = { BERTH_DATA_FOLDER: disk.path, BERTH_DISK_RESERVE_MIB: '0' };
     await using platform = await startPlatform({ settings });
     const client = new RegistryClient(platform);
-    await disk.fillUpTo(10);
+    await disk.fillUpTo(5);
     const large = largeImages(client);
     for (const image of large) {
       await assertRefused(client, image);

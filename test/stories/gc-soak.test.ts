@@ -22,7 +22,7 @@ const minPushes = 30;
 const pushers = 6;
 
 /** Between the requests of a pusher or a reader. Collections go on meanwhile, and what they find is new after each push. */
-const pauseMs = 20;
+const pauseMs = 50;
 
 const services = ['soak-a', 'soak-b', 'soak-c'];
 const tagsPerPusher = 2;

@@ -234,7 +234,7 @@ class Story implements AsyncDisposable {
   async untilSucceeded(old: ConnectResponse): Promise<void> {
     let next = old;
     while (next.backend_id === old.backend_id) {
-      await delay(500);
+      await delay(1_000);
       next = await connect(platform, this.#name, this.#request);
     }
     await waitFor(platform, next.backend_id, 'ready', successionMs);

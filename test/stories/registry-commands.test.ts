@@ -20,9 +20,10 @@ test('a dry run prints what would be removed, in sentences, and a collection rem
   const image = client.image('draw', 'v1', [RegistryClient.layer(1024 * 1024)]);
   await client.push(image);
   await client.delete(image);
-  const wouldGo = async () => (await runPlainBerth(platform, 'collect', '--dry-run')).stdout;
-  await expect.poll(wouldGo).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
-  expect(await wouldGo()).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
+  let wouldGo = '';
+  const dryRun = async () => (wouldGo = (await runPlainBerth(platform, 'collect', '--dry-run')).stdout);
+  await expect.poll(dryRun, { interval: 500 }).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
+  expect(wouldGo).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
   const done = await runPlainBerth(platform, 'collect');
   expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('home/draw: lost 2 blobs (1.0 MiB)')]);
   expect(done.stdout).toContain('Removed 2 blobs (1.0 MiB).');
