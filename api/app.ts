@@ -1,6 +1,5 @@
 /** What answers the requests of the API: endpoints, and pages. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import express from 'express';
 import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Endpoint } from '../contract/endpoint.ts';
 import { useTargetsHost } from '../core/http/absolute-form.ts';
@@ -65,7 +64,7 @@ export function newApp(
   mounted: readonly Mounted[],
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const endpoints = endpointTable(mounted);
-  const pages = newPages(api, mounted, endpoints);
+  let pages: Promise<Express> | undefined;
   const measure = requestMeter(api.log, api.metrics);
   const assertHost = hostCheck(api.urls.sessions);
   return async (request, response) => {
@@ -78,7 +77,7 @@ export function newApp(
       const found = endpoints.find(request.method ?? '', path);
       if (!found) {
         requestId(request, response);
-        pages(request, response);
+        (await (pages ??= newPages(api, mounted, endpoints)))(request, response);
         return;
       }
       const { label, run } = found.value;
@@ -108,12 +107,13 @@ function endpointTable(mounted: readonly Mounted[]): PathTable<Row> {
   return table;
 }
 
-/** Pages, and the answer to requests that nothing else answers. */
-export function newPages(
+/** Pages, and the answer to requests that nothing else answers. Express is loaded for the first of them: most processes need none. */
+export async function newPages(
   api: Api,
   mounted: readonly Mounted[],
   endpoints: Pick<PathTable<unknown>, 'methods'>,
-): Express {
+): Promise<Express> {
+  const { default: express } = await import('express');
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   for (const each of mounted) if ('mount' in each) each.mount(app, api);

@@ -6,15 +6,15 @@ import { newPages } from './app.ts';
 import type { Api } from './dependencies.ts';
 import { apiRoutes } from './routes.ts';
 
-test('every route has a row in the matrix of its callers, and every row a route', () => {
+test('every route has a row in the matrix of its callers, and every row a route', async () => {
   const endpoints = apiRoutes.flatMap((each) => ('endpoint' in each ? each.endpoint : []));
   const declared = endpoints.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
-  expect([...declared, ...routesOf(pages())].toSorted()).toEqual(Object.keys(table).toSorted());
+  expect([...declared, ...routesOf(await pages())].toSorted()).toEqual(Object.keys(table).toSorted());
 });
 
 /** The pages; no request can be answered. */
-function pages(): Express {
-  return newPages({ log: silentLog(), urls: {} } as unknown as Api, apiRoutes, { methods: () => [] });
+async function pages(): Promise<Express> {
+  return await newPages({ log: silentLog(), urls: {} } as unknown as Api, apiRoutes, { methods: () => [] });
 }
 
 /** The routes that Express answers. */

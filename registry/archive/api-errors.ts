@@ -1,5 +1,5 @@
 /** Errors of image archives, as errors of the service API, which serves the archives. */
-import { MulterError } from 'multer';
+import type { MulterError } from 'multer';
 import { ApiError } from '../../model/api-error.ts';
 import { registryErrors } from '../error-catalogue.ts';
 import { isDisconnect, asRegistryError } from '../errors.ts';
@@ -18,9 +18,14 @@ export function tooLarge(message: string): ApiError {
 /** Converts an error into an error of the service API. Internal errors and disconnects stay as they are. */
 export function asApiError(error: unknown): unknown {
   if (error instanceof ApiError) return error;
-  if (error instanceof MulterError) return fromForm(error);
+  if (isMulterError(error)) return fromForm(error);
   const registryError = asRegistryError(error);
   return isDisconnect(registryError) || registryError.entry === 'internal' ? error : fromRegistry(registryError);
+}
+
+/** By its name: multer itself is loaded only for the first form. */
+function isMulterError(error: unknown): error is MulterError {
+  return error instanceof Error && error.name === 'MulterError';
 }
 
 function fromForm(error: MulterError): ApiError {

@@ -2,7 +2,6 @@
 import { normalize } from 'node:path/posix';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { extract } from 'tar-stream';
 import type { Extract, Header } from 'tar-stream';
 import { ApiError } from '../../model/api-error.ts';
 import type { ArchiveLimits } from './limits.ts';
@@ -22,6 +21,8 @@ export async function* tarEntries(
   source: AsyncIterable<Uint8Array>,
   limits: ArchiveLimits,
 ): AsyncGenerator<TarEntry, void, undefined> {
+  // Loaded for the first archive: most processes read none.
+  const { extract } = await import('tar-stream');
   const tar = extract();
   const reading: Reading = { faults: [], closed: closing(tar) };
   // The loop below reports errors.

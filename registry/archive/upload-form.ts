@@ -1,7 +1,6 @@
 /** Reads the body of an upload: a form with one file, or the archive itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import multer from 'multer';
 import type { Options, StorageEngine } from 'multer';
 import { z } from 'zod';
 import { bodyBytes } from '../../core/http/linger.ts';
@@ -12,6 +11,13 @@ const fieldName = 'archive';
 
 /** Reads an archive to its end. On failure it does not destroy the stream, so that the client can read the error. */
 type Reader<T> = (archive: Readable) => Promise<T>;
+
+interface Upload {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Aborts when the client disconnects. */
+  readonly signal: AbortSignal;
+}
 
 interface Received<T> {
   readonly result: T;
@@ -34,12 +40,10 @@ const maxFieldBytes = 512;
 const textFields = z.strictObject({ tag: z.string().optional(), image: z.string().optional() });
 
 /** Reads the body of an upload. Throws `BadRequest`, `UnsupportedMediaType`, and the errors of `read`. */
-export async function receiveForm<T>(
-  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
-  read: Reader<T>,
-): Promise<Received<T>> {
+export async function receiveForm<T>(upload: Upload, read: Reader<T>): Promise<Received<T>> {
+  const { request } = upload;
   const type = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
-  if (type === 'multipart/form-data') return await receiveMultipart(request, response, read);
+  if (type === 'multipart/form-data') return await receiveMultipart(upload, read);
   if (bodyBytes(request) > 0 && !archiveTypes.includes(type)) {
     throw new ApiError(
       'UnsupportedMediaType',
@@ -49,11 +53,10 @@ export async function receiveForm<T>(
   return { result: await read(request), fields: {} };
 }
 
-async function receiveMultipart<T>(
-  request: IncomingMessage,
-  response: ServerResponse,
-  read: Reader<T>,
-): Promise<Received<T>> {
+async function receiveMultipart<T>({ request, response, signal }: Upload, read: Reader<T>): Promise<Received<T>> {
+  // Loaded for the first form: most processes receive none.
+  const { default: multer } = await import('multer');
+  signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let received: { readonly result: T } | undefined;
   // Multer reads the rest of the body before it reports an error; this promise rejects at once.

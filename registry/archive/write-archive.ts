@@ -9,7 +9,6 @@
  *     blobs/sha256/…     manifests, configs, layers
  */
 import type { ServerResponse } from 'node:http';
-import { pack } from 'tar-stream';
 import { ignoreErrors, send } from '../../core/blobs/send.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { ContentContext } from '../context.ts';
@@ -192,6 +191,7 @@ async function copyPart({ blobs }: ContentContext, part: Part, response: ServerR
 }
 
 async function headerOf({ name, sizeBytes }: Part): Promise<Uint8Array> {
+  const { pack } = await import('tar-stream');
   const tar = pack();
   tar.entry({ ...unowned, name, size: sizeBytes });
   let header: Buffer = Buffer.alloc(0);
