@@ -24,14 +24,21 @@ const builtOn: Readonly<Record<Base, Base | undefined>> = {
   python: 'debian',
 };
 
-/** Where Node.js and Python look for packages: wherever a program is, but Next.js looks only in the folder of the application. */
+/**
+ * Where Node.js and Python look for packages: wherever a program is, but Next.js looks only in the folder of the application, and
+ * Streamlit has another mode where no folder has such a name. An engine that unpacks a file opens each folder on its path several times.
+ */
 const packagesAt = {
   node: 'node_modules',
   frontend: 'app/node_modules',
-  python: 'usr/local/lib/python3.11/dist-packages',
+  python: 'dist-packages',
 } as const;
 
-const leftOutHash = createHash('sha256').update(leftOut.join(' ')).digest('hex').slice(0, 12);
+/** For the names of layers: what was packed otherwise is another layer. */
+const packedHow = createHash('sha256')
+  .update(JSON.stringify([leftOut, packagesAt]))
+  .digest('hex')
+  .slice(0, 12);
 
 /** Whether all that the bases are made of is installed. */
 export async function hasPackages(): Promise<boolean> {
@@ -86,14 +93,14 @@ function tarOf(name: string, path: string, target: string): LayerContent {
   const renamed = `--transform=s,^${own},${target},S`;
   const without = leftOut.map((pattern) => `--exclude=${pattern}`);
   const args = ['-c', '--sort=name', '--owner=0', '--group=0', ...without, renamed, '-C', dirname(path), own];
-  return { name: `${name}-${leftOutHash}`, command: ['tar', ...args] };
+  return { name: `${name}-${packedHow}`, command: ['tar', ...args] };
 }
 
 async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<void> {
   for (const layer of layers) await pushLayer(to, layer);
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) };
-  const Env = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'];
+  const Env = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', `PYTHONPATH=/${packagesAt.python}`];
   // An engine that has the same image does not ask where its layers are, and would push them with the images that are built upon it.
   const Labels = { 'berth-test.source': to.url };
   const config = JSON.stringify({ architecture, os: 'linux', config: { Env, Labels }, rootfs });

@@ -57,6 +57,7 @@ export const leftOut = [
   '*/zoneinfo/*/*',
   // Installers, as far as nothing loads them.
   'site/pip',
+  'site/setuptools',
   'npm/docs',
   'npm/man',
   // What editors ask for while a person types, and what they show.
