@@ -10,6 +10,7 @@ import type { LogRecord } from '../../contract/backend-streams.ts';
 import { listen, newServer } from '../../core/http/listener.ts';
 import { linkGet } from '../../core/link/link-client.ts';
 import { linesOf } from '../../core/text/lines.ts';
+import type { BackendLimits } from '../../model/backend.ts';
 import { nearestGateway, nodes } from '../../model/node.ts';
 import { maxStreamsOfBackend, sendRecords } from './backend-streams.ts';
 import { openEngineGate } from '../testing/engine-gate.ts';
@@ -100,7 +101,8 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
   }
 
   const logOf = async (backend: string, after?: string) => await recordsOf(await askForLog(backend, after));
-  const run = async (script: string) => await platform.schedule({ imageDigest: await platform.images.add(script) });
+  const run = async (script: string, limits: BackendLimits = {}) =>
+    await platform.schedule({ imageDigest: await platform.images.add(script), limits });
 
   it('sends the same log while it is written and after it is kept, whatever its content', async () => {
     const id = await run(
@@ -185,7 +187,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
   });
 
   it('measures a backend once for all listeners, and not at all without listeners', async () => {
-    const id = await run('httpd -p $PORT; while :; do :; done');
+    const id = await run('httpd -p $PORT; while :; do :; done', { cpuPeriodPercent: 20 });
     const { limits } = await platform.until(id, 'ready');
     expect(limits.memoryBytes).toBeUndefined();
     const measuring = /^GET \/containers\/\S+\/stats/;
@@ -195,7 +197,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
     expect(gate.asked(measuring)).toBe(before + 1);
     expect(second).toEqual(first);
     expect(first.backend_id).toBe(id);
-    // One core of the machine all the time, or what other processes leave of it.
+    // A fifth of a core of the machine all the time, or what other processes leave of it.
     expect(first.cpu_used).toBeGreaterThan(0.05e9);
     expect(first.cpu_used).toBeLessThanOrEqual(first.sys_cpu);
     expect(first.mem_limit).toBeGreaterThan(first.mem_used);
