@@ -88,14 +88,14 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
   });
 
   test('the token of a host URL is a path, too, for clients that do not resolve the host', async () => {
-    const session = await connect({ key: 'both' });
+    const session = await connect({ key: 'host', user: 'Ada' });
     const byPath = await fetch(`${fixture.platform.proxyUrl}/${session.token}/who`);
     expect(((await byPath.json()) as Who).backend).toBe(session.backend_id);
   });
 
   test('the container knows its URL, which works for clients without a name', async () => {
-    const { url } = await who(await connect({ key: 'known', user: 'Ada' }));
-    expect(url).toBe((await connect({ key: 'known' })).url);
+    const { url } = await who(await connect({ key: 'host', user: 'Ada' }));
+    expect(url).toBe((await connect({ key: 'host' })).url);
     const unnamed = await who(await connect({ user: 'Ada' }));
     expect(JSON.parse((await askSession(`${unnamed.url}who`)).body)).toMatchObject({
       user: null,
@@ -165,7 +165,7 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
     });
 
     test('the page of a session reads neither the cookies nor the answers of another one', async () => {
-      const [one, other] = [await connect({ key: 'one' }), await connect({ key: 'two' })];
+      const [one, other] = [await connect({ key: 'host' }), await connect({ key: 'path' })];
       await using opened = await browser.newPage();
       const { page } = opened;
       for (const session of [one, other]) {
@@ -183,7 +183,7 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
     });
 
     test('the page of a session reaches the API neither as the user who is logged in there, nor at its own host', async () => {
-      const session = await connect({ key: 'csrf' });
+      const session = await connect({ key: 'path' });
       // A host of the same site as those of sessions.
       const api = `http://api.berth.localhost:${new URL(fixture.platform.apiUrl).port}`;
       await using opened = await browser.newPage();

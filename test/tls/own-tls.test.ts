@@ -13,8 +13,8 @@ import type { ConnectResponse } from '../../contract/connect.ts';
 import { newPair } from '../../core/tls/testing/new-pair.ts';
 import { inChromium, TestBrowser } from '../kit/browser/browser.ts';
 import { testEngines } from '../kit/engines/engines.ts';
-import { pushTestImage } from '../kit/engines/images.ts';
 import { nodeImage } from '../kit/engines/node-image.ts';
+import { storeAndPull } from '../kit/engines/stored-images.ts';
 import { freePorts } from '../kit/machine/free-port.ts';
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import { api } from '../kit/platform/api-client.ts';
@@ -59,7 +59,7 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
     };
     fixture = parts.use(await Fixture.open({ engine, drivers: 'embedded' }, settings));
     const image = await nodeImage({ tag: 'berth-test/ordinary:latest', folder, packages: ['express', 'ws'] });
-    await pushTestImage(engine, fixture.platform, { image, service: 'ordinary' });
+    await storeAndPull(engine, fixture.platform, { image, service: 'ordinary' });
     session = await fixture.connectReady('ordinary', { key: 'tls' });
     // A busy machine needs a minute to load the image.
   }, 240_000);
@@ -80,8 +80,11 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
     return stdout;
   }
 
-  test('an image was pushed and pulled, and the URLs say https', async () => {
+  test('docker pushes an image, which is pulled and run, and the URLs say https', async () => {
     const { apiUrl, proxyUrl } = fixture.platform;
+    // A small one, because docker compresses it.
+    await fixture.pushWithDocker('serve');
+    expect((await fetch((await fixture.connectReady('serve', { url_form: 'path' })).url)).status).toBe(200);
     expect([apiUrl, proxyUrl, session.url].map((url) => new URL(url).protocol)).toEqual(['https:', 'https:', 'https:']);
     expect(await curl(`${apiUrl}/v2/nothing`)).toContain('NotFound');
     const challenge = await curl('--include', `https://${fixture.platform.registry}/v2/`);

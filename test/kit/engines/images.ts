@@ -117,6 +117,8 @@ export interface PushTarget {
   readonly registry: string;
   readonly account: string;
   readonly token: string;
+  /** Default: the registry speaks plain HTTP. */
+  readonly apiUrl?: string;
 }
 
 /** Pushes an image with the real docker command as `<account>/<service>:<tag>`, and returns its digest. */

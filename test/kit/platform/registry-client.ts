@@ -38,8 +38,10 @@ export class RegistryClient {
   readonly #account: string;
   readonly #authorization: string;
 
-  constructor(platform: Pick<TestPlatform, 'registry' | 'account' | 'token'>) {
-    this.#url = `http://${platform.registry}`;
+  constructor(platform: Pick<TestPlatform, 'registry' | 'account' | 'token'> & { readonly apiUrl?: string }) {
+    // A platform speaks TLS on all its ports, or on none.
+    const { protocol } = new URL(platform.apiUrl ?? 'http://registry');
+    this.#url = `${protocol}//${platform.registry}`;
     this.#account = platform.account;
     this.#authorization = `Basic ${Buffer.from(`${platform.account}:${platform.token}`).toString('base64')}`;
   }
