@@ -17,10 +17,10 @@ const blobBytes = 8 * 1024 * 1024;
 const longBytes = 24 * 1024 * 1024;
 
 /** The system copies megabytes for each of them, which takes 10 ms of CPU time. */
-const readersOn = { embedded: 200, shared: 100 } as const;
+const readersOn = { embedded: 200, shared: 50 } as const;
 
 /** On GridFS a reader holds at least a chunk of 1 MiB; the chunks that are read ahead would be four times that. */
-const allowedMiB = { embedded: 120, shared: 280 } as const;
+const allowedMiB = { embedded: 120, shared: 140 } as const;
 
 onAllDrivers((fixture) => {
   test('many stalled readers cost little memory', { timeout: 300_000 }, async () => {

@@ -102,7 +102,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
 
   test('the backends of a killed worker are adopted by its successor, with every key and URL', async () => {
     const connections = await Promise.all(
-      Array.from({ length: 6 }, (_, i) => fixture.connectReady('serve', { key: `kept-${i}` })),
+      Array.from({ length: 4 }, (_, i) => fixture.connectReady('serve', { key: `kept-${i}` })),
     );
     await fixture.platform.kill(['worker', 'worker2']);
     await fixture.platform.restart(['worker', 'worker2']);

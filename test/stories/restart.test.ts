@@ -43,7 +43,7 @@ onAllDrivers((setting) => {
       const before = await echoOf(kept.url);
       const container = await fixture.containerOf(ended);
       starting = await Promise.all(
-        Array.from({ length: 6 }, (_, i) => fixture.connect('serve', { key: `start-${i}` })),
+        Array.from({ length: 4 }, (_, i) => fixture.connect('serve', { key: `start-${i}` })),
       );
       await fixture.platform.kill();
       const down = await fetch(kept.url).then(
