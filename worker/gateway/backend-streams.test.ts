@@ -167,7 +167,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
 
   it('follows a log that grows fast to its last line, and keeps its end', { timeout: 120_000 }, async () => {
     const id = await run(
-      'httpd -p $PORT; sleep 0.5; yes 0123456789012345678901234567890123456789 | head -c 40000000; echo; echo last',
+      'httpd -p $PORT; sleep 0.5; yes 0123456789012345678901234567890123456789 | head -c 12000000; echo; echo last',
     );
     await platform.until(id, 'ready');
     let count = 0;
