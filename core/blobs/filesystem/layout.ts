@@ -14,7 +14,7 @@
  * file under `blobs/` is whole, after a power cut too, and there are no temporary files. One process uses the folder at a
  * time.
  */
-import { opendir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeDurableFolder } from '../../files/durable.ts';
 import { assertDigest, assertUploadId, isDigest } from '../blobs.ts';
@@ -57,8 +57,8 @@ export class FileLayout {
   async *blobs(): AsyncGenerator<string> {
     for (const algorithm of algorithms) {
       const algorithmFolder = join(this.blobsFolder, algorithm);
-      for await (const folder of namesIn(algorithmFolder)) {
-        for await (const name of namesIn(join(algorithmFolder, folder))) {
+      for (const folder of await namesIn(algorithmFolder)) {
+        for (const name of await namesIn(join(algorithmFolder, folder))) {
           const digest = `${algorithm}:${name}`;
           // Files of other programs are not blobs.
           if (isDigest(digest)) yield digest;
@@ -69,11 +69,11 @@ export class FileLayout {
 
   /** IDs of uploads. */
   async *uploads(): AsyncGenerator<string> {
-    yield* namesIn(this.uploadsFolder);
+    yield* await namesIn(this.uploadsFolder);
   }
 }
 
-async function* namesIn(folder: string): AsyncGenerator<string> {
-  const entries = await fileErrors(() => opendir(folder));
-  for await (const { name } of entries) yield name;
+/** All at once: each part of a list that is read in parts takes another call in a thread. */
+async function namesIn(folder: string): Promise<string[]> {
+  return await fileErrors(() => readdir(folder));
 }

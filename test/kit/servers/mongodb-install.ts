@@ -24,31 +24,36 @@ const jdk = 'default-jdk-headless';
 const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 
 /** For gigabytes of chunks, which are too large for Java's default garbage collector. */
-const measuredFlags = ['-XX:+UseParallelGC', '-XX:MaxRAMPercentage=60'];
+const measuredFlags = ['-XX:+UseParallelGC'];
+
+/** Of the machine's memory: a server without a file has all its data there. Java's default is 25 %. */
+const memoryFlag = '-XX:MaxRAMPercentage=60';
 
 /** What a server is used for. */
 export interface ServerUse {
-  /**
-   * Set for measurements of a process on the same cores: the server keeps its data in memory only. Writing 100 MiB to its file
-   * takes nearly a second of CPU time, which a mongod would not need.
-   */
+  /** Set for measurements of a process on the same cores. */
   readonly isMeasured?: boolean;
+  /**
+   * Set for a server that is stopped and started again: it keeps its data in a file. The others have it in memory only, because
+   * writing 100 MiB to the file takes nearly a second of CPU time, which a mongod would not need.
+   */
+  readonly isStopped?: boolean;
 }
 
 /** The programs that build and run the server, and their packages. */
 export const javaPrograms = { java: jdk, javac: jdk, jlink: jdk, mvn: 'maven' };
 
 /** Returns the server, and builds it first if needed, which takes about 20 s, mostly for Maven. */
-export async function protocolServer({ isMeasured = false }: ServerUse = {}): Promise<ProtocolServer> {
+export async function protocolServer({ isMeasured, isStopped }: ServerUse = {}): Promise<ProtocolServer> {
   const missing = [];
   for (const program of ['java', 'javac', 'mvn']) if (!(await findProgram(program))) missing.push(program);
   if (missing.length > 0) return { missing: `these programs are missing: ${missing.join(', ')}` };
   try {
     const classes = await installed();
     const flags = isMeasured ? measuredFlags : testFlags;
-    const program = ['java', ...flags, '-cp', classPath(classes), 'Server'] as const;
+    const program = ['java', ...flags, memoryFlag, '-cp', classPath(classes), 'Server'] as const;
     const command = (folder: string, port: number) =>
-      [...program, `${port}`, ...(isMeasured ? [] : [join(folder, 'data')])] as const;
+      [...program, `${port}`, ...(isStopped ? [join(folder, 'data')] : [])] as const;
     return { classes, command };
   } catch (error) {
     return { missing: error instanceof Error ? error.message : String(error) };

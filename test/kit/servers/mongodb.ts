@@ -51,11 +51,15 @@ const startTimeoutMs = 60_000;
 /** Returns a server for the tests of one file, or for a measurement. */
 export async function testMongo(use?: ServerUse): Promise<TestMongo | Missing> {
   const url = process.env['MONGODB_URL'];
-  return url ? onServer('the given MongoDB', url, async () => {}) : await stoppableMongo(use);
+  return url ? onServer('the given MongoDB', url, async () => {}) : await startMongo(use);
 }
 
 /** Starts a server that a test can stop and start again. */
-export async function stoppableMongo(use?: ServerUse): Promise<StoppableMongo | Missing> {
+export async function stoppableMongo(): Promise<StoppableMongo | Missing> {
+  return await startMongo({ isStopped: true });
+}
+
+async function startMongo(use?: ServerUse): Promise<StoppableMongo | Missing> {
   const server = await findServer(use);
   if ('missing' in server) return server;
   await using opening = new AsyncDisposableStack();
