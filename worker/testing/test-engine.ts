@@ -51,8 +51,8 @@ export interface TestEngine extends AsyncDisposable {
   /** For tests that inspect or break what the worker's interface does not offer. */
   readonly docker: Docker;
   removeContainers(): Promise<void>;
-  /** Removes the images that came from a registry. */
-  removeImages(registryHost: string): Promise<void>;
+  /** Removes those of these images that it has. */
+  removeImages(references: readonly string[]): Promise<void>;
 }
 
 /** Any function will do: in tests no client guesses IDs. */
@@ -77,7 +77,7 @@ export async function openTestEngine(
     engine,
     docker,
     removeContainers: () => removeContainers(docker, node),
-    removeImages: (registryHost) => removeImages(docker, registryHost),
+    removeImages: (references) => removeImages(docker, references),
     [Symbol.asyncDispose]: async () => {
       await removeContainers(docker, node);
       await ignoreMissing(docker.getNetwork(engine.network.name).remove());
@@ -93,12 +93,8 @@ async function removeContainers(docker: Docker, node: string): Promise<void> {
   }
 }
 
-async function removeImages(docker: Docker, registryHost: string): Promise<void> {
-  for (const { RepoDigests } of await docker.listImages()) {
-    for (const digest of RepoDigests ?? []) {
-      if (digest.startsWith(`${registryHost}/`)) await ignoreMissing(docker.getImage(digest).remove({ force: true }));
-    }
-  }
+async function removeImages(docker: Docker, references: readonly string[]): Promise<void> {
+  for (const reference of references) await ignoreMissing(docker.getImage(reference).remove({ force: true }));
 }
 
 async function ignoreMissing(removal: Promise<unknown>): Promise<void> {

@@ -83,7 +83,7 @@ export async function openTestPlatform(
   const bus = parts.use(openInProcessBus({ log }));
   const queue = parts.use(openInProcessQueue({ clock: systemClock, log }));
   const images = parts.use(await TestImages.open());
-  parts.defer(() => engine.removeImages(images.host));
+  parts.defer(() => engine.removeImages(images.references));
   parts.defer(() => engine.removeContainers());
   return new TestPlatform({ engine, node, folder, secret, store, bus, queue, images, parts: parts.move() });
 }
