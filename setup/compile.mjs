@@ -32,12 +32,15 @@ const parts = [
   'core/http/http2/http2-connections.ts',
 ];
 
+/** Packages that a request loads when it needs them. The image cannot keep what is compiled then. */
+const packages = ['express', 'multer', 'tar-stream'];
+
 /** Programs run when they are imported. The image has no set-up. */
 const programs = ['main/berth.ts', 'cli/berth.ts', 'setup/start.ts', 'setup/sample-program.ts'];
 
 // Before: a source that changes meanwhile is newer.
 const startedAt = new Date();
-await Promise.all(parts.map(async (part) => await import(join(root, part))));
+await Promise.all([...parts.map((part) => join(root, part)), ...packages].map(async (each) => await import(each)));
 flushCompileCache();
 for (const program of programs.map((path) => join(root, path)).filter((path) => existsSync(path))) {
   spawnSync(process.execPath, [program, '--help'], { stdio: 'ignore' });
