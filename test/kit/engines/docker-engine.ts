@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -30,19 +30,10 @@ export interface RunningEngine extends TestEngine, AsyncDisposable {
   kill(): void;
   /** Kills it, and starts it again with the same data. */
   restart(): Promise<void>;
-  /** Kills its containerd, as the kernel does when memory is short. The engine starts another one after ten seconds. */
-  killContainerd(): Promise<KilledContainerd>;
+  /** Kills its containerd, as the kernel does when memory is short. The engine starts another one within seconds. */
+  killContainerd(): Promise<void>;
   /** Freezes it, like an engine in a deadlock, until the returned function is called. */
   freeze(): Promise<() => void>;
-}
-
-/** A containerd that was killed. */
-export interface KilledContainerd {
-  /**
-   * Removes its socket. Until then, the engine tries to connect as often as a processor allows. Afterwards it waits, and so do requests
-   * to the engine, for the next containerd. Does nothing if that has begun.
-   */
-  removeSocket(): Promise<void>;
 }
 
 /** A cold start takes two to five seconds. */
@@ -97,12 +88,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
     version,
     kill: () => void child.kill('SIGKILL'),
     restart,
-    killContainerd: async () => {
-      const socket = join(folder, 'exec/containerd/containerd.sock');
-      const { ino } = await stat(socket);
-      process.kill(Number(await readFile(containerdPid, 'utf8')), 'SIGKILL');
-      return { removeSocket: async () => await removeSocket(socket, ino) };
-    },
+    killContainerd: async () => void process.kill(Number(await readFile(containerdPid, 'utf8')), 'SIGKILL'),
     freeze: async () => await freeze(child),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -155,13 +141,6 @@ async function endDaemon(child: ChildProcess, signal: NodeJS.Signals): Promise<v
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   child.kill(signal);
   await exited;
-}
-
-/** Removes a socket, but not one that another process has bound in its place, even at this moment. */
-async function removeSocket(path: string, ino: number): Promise<void> {
-  const aside = `${path}.aside`;
-  await rename(path, aside);
-  if ((await stat(aside)).ino !== ino) await rename(aside, path);
 }
 
 /** Ends the shims of containers that an engine has lost: it removes a container whose containerd was killed, but not its shim. */
