@@ -2,8 +2,8 @@ import { settledWithin } from './with-timeout.ts';
 import type { TimeLimit } from './with-timeout.ts';
 
 /**
- * Each operation has limits of its own, which end it much sooner. A driver of a database that never settles one must not keep a
- * process from ending.
+ * Each operation has its own, much shorter limits. A database driver that never settles an operation must not keep the process
+ * from ending.
  */
 const settleLimitMs = 30_000;
 

@@ -15,7 +15,7 @@ interface RecentReadsOptions<T> {
   readonly keeps?: (value: T) => boolean;
 }
 
-/** Remembers for a moment what was read, so that most requests read nothing. Requests at the same time share one reading. */
+/** Caches values for a short time, so that most requests read nothing. Concurrent requests share one read. */
 export class RecentReads<T> {
   readonly #options: RecentReadsOptions<T>;
   readonly #reads: LRUCache<string, Read<T>>;
@@ -25,14 +25,14 @@ export class RecentReads<T> {
     this.#reads = newLruCache(options.max);
   }
 
-  /** What was read for a key a moment ago, else what `read` reads now. A failed reading is not remembered. */
+  /** Returns the cached value of a key, or the result of `read`. A failed read is not cached. */
   get(key: string, read: () => Promise<T>): Promise<T> {
     const known = this.#reads.get(key);
     if (known && performance.now() - known.atMs < this.#options.forMs) return known.value;
     return this.#read(key, read);
   }
 
-  /** Remembers a value that was just written. */
+  /** Caches a value that was just written. */
   set(key: string, value: T): void {
     this.#remember(key, Promise.resolve(value));
   }
@@ -63,7 +63,7 @@ export class RecentReads<T> {
     return reading;
   }
 
-  /** Forgets a reading, but not a later one of the same key. */
+  /** Forgets a read, but not a later read of the same key. */
   #drop(key: string, reading: Read<T>): void {
     if (this.#reads.get(key) === reading) this.#reads.delete(key);
   }

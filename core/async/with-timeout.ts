@@ -26,8 +26,8 @@ export async function withTimeout<T>(limit: TimeLimit, work: (signal: AbortSigna
   const { ms, clock = processTimers, signal, message = `Not done within ${ms} ms` } = limit;
   const late = new AbortController();
   using _timer = clock.after(ms, () => late.abort(new TimeoutError(message)));
-  const over = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
-  return await abortable(work(over), over);
+  const ended = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+  return await abortable(work(ended), ended);
 }
 
 /** Waits for work as `withTimeout` does, and ignores its result. Never rejects. */

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 /** Requests wait no longer than this for a long loop. Each yield costs about 50 µs. */
 const maxBusyMs = 10;
 
-/** Lets other work run during a long loop whose every step may be answered from memory. */
+/** Lets other work run during a long loop whose steps may all complete without waiting for the event loop. */
 export class Yielder {
   #sinceMs = performance.now();
 

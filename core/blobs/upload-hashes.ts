@@ -38,11 +38,11 @@ export class UploadHashes implements Disposable {
   }
 
   /**
-   * Runs an action with the hash of an upload, and keeps the hash afterwards, also if the client disconnects; but not after a
-   * `BlobsError`, which leaves open what is stored. While bytes are only appended, the `key` of an upload stays the same.
+   * Runs an action with the hash of an upload, and keeps the hash afterwards, also if the client disconnects, but not after a
+   * `BlobsError`: then it is unknown which bytes are stored. The `key` of an upload stays the same while bytes are only appended.
    */
   async use<R>(key: string, algorithm: HashAlgorithm, action: (hash: UploadHash) => Promise<R>): Promise<R> {
-    const hash = this.#take(key, algorithm);
+    const hash = this.#claim(key, algorithm);
     try {
       const result = await action(hash);
       this.#keep(key, hash);
@@ -86,7 +86,7 @@ export class UploadHashes implements Disposable {
     this.#timer = undefined;
   }
 
-  #take(key: string, algorithm: HashAlgorithm): UploadHash {
+  #claim(key: string, algorithm: HashAlgorithm): UploadHash {
     const kept = this.#kept.get(key);
     this.#kept.delete(key);
     if (kept?.algorithm === algorithm) return kept;

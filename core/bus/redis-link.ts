@@ -17,7 +17,7 @@ const outageGraceMs = 1_000;
 
 interface Outage {
   readonly sinceMs: number;
-  /** Resolves when the outage or its grace period is over. */
+  /** Resolves when the outage or its grace period has ended. */
   readonly waited: Promise<void>;
   readonly end: () => void;
   isLogged: boolean;
@@ -54,14 +54,14 @@ export class RedisLink implements AsyncDisposable {
     return this.client.status === 'ready';
   }
 
-  /** Resolves when the connection is ready, or has not been for a second. */
+  /** Resolves when the connection is ready, or has been unavailable for a second. */
   async settle(): Promise<void> {
     await this.#outage?.waited;
   }
 
   /**
    * Sends a command. Rejects with `RedisUnavailableError` after two seconds at most. It waits for the end of an outage only during
-   * the first second of the outage, since many are over by then.
+   * the first second of the outage, in which many outages end.
    */
   async request<Answer>(send: (client: RedisClient) => Promise<Answer>): Promise<Answer> {
     if (!this.isReady) await this.settle();

@@ -58,18 +58,18 @@ describe('A Redis URL names', () => {
   });
 });
 
-describe('A Redis URL is refused, in words and without its secrets', () => {
+describe('An invalid Redis URL is rejected with a message without its secrets', () => {
   test.each([
     ['localhost:6379', 'A Redis URL looks like redis://host:6379'],
     ['http://:secret@localhost', 'begins with redis: or rediss:, not http:'],
     ['redis+cache://:secret@localhost', 'not redis+cache'],
-    ['redis://:secret@', 'Host 1 is no address'],
-    ['redis://:secret@h:0', 'Host 1 is no address'],
-    ['redis://:secret@h:65536', 'Host 1 is no address'],
-    ['redis://:secret@h:port', 'Host 1 is no address'],
+    ['redis://:secret@', 'Host 1 is not an address'],
+    ['redis://:secret@h:0', 'Host 1 is not an address'],
+    ['redis://:secret@h:65536', 'Host 1 is not an address'],
+    ['redis://:secret@h:port', 'Host 1 is not an address'],
     ['redis://:secret@::1:6379', '[IPv6]:port'],
     ['redis://:se/secret@h', 'write / as %2F'],
-    ['redis+cluster://:secret@a,b:c', 'Host 2 is no address'],
+    ['redis+cluster://:secret@a,b:c', 'Host 2 is not an address'],
     ['redis://:secret@a,b', 'redis+sentinel or redis+cluster'],
     ['redis://:secret@h/main', 'A Redis database is a number'],
     ['redis://secret@h', 'A user needs a password'],
@@ -79,8 +79,8 @@ describe('A Redis URL is refused, in words and without its secrets', () => {
     ['redis+cluster://:secret@a/1', 'no databases'],
     ['redis+sentinel://:secret@a', 'Name the master'],
     ['redis+sentinel://:secret@a/main/1/2', 'Name the master'],
-    ['redis+unix://:secret@h/run/redis.sock', 'by its whole path'],
-    ['rediss+unix:///run/redis.sock', 'speaks no TLS'],
+    ['redis+unix://:secret@h/run/redis.sock', 'by its absolute path'],
+    ['rediss+unix:///run/redis.sock', 'does not support TLS'],
   ])('%s', (url, message) => {
     const parse = () => parseRedisUrl(url);
     expect(parse).toThrow(RedisUrlError);

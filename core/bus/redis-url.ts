@@ -121,9 +121,9 @@ function readQuery(query: string, kind: string): { ca?: string; db?: string; sen
 }
 
 function readSocket(hosts: string, path: string, tls: boolean): { path: string } {
-  if (tls) throw new RedisUrlError('A unix socket speaks no TLS: begin the URL with redis+unix');
+  if (tls) throw new RedisUrlError('A Unix socket does not support TLS: begin the URL with redis+unix');
   if (hosts !== '' || path.length < 2)
-    throw new RedisUrlError('Name the socket by its whole path: redis+unix:///run/redis.sock');
+    throw new RedisUrlError('Name the socket by its absolute path: redis+unix:///run/redis.sock');
   return { path: decode(path) };
 }
 
@@ -136,7 +136,7 @@ function readDatabase(text: string | undefined): number {
 function oneAddress(hosts: string): RedisAddress {
   const [address, ...more] = addresses(hosts, defaultPort);
   if (!address || more.length > 0) {
-    throw new RedisUrlError('Name one host, or say what several are: redis+sentinel or redis+cluster');
+    throw new RedisUrlError('Name one host, or use redis+sentinel or redis+cluster for several');
   }
   return address;
 }
@@ -149,7 +149,7 @@ function addresses(hosts: string, portIfNone: number): RedisAddress[] {
     if (host === undefined || port < 1 || port > 65_535) {
       // Not quoted: it may contain a part of a wrongly encoded password.
       throw new RedisUrlError(
-        `Host ${index + 1} is no address: use host, host:port or [IPv6]:port, and in a password write / as %2F and ? as %3F`,
+        `Host ${index + 1} is not an address: use host, host:port or [IPv6]:port, and in a password write / as %2F and ? as %3F`,
       );
     }
     return { host, port };
@@ -160,6 +160,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new RedisUrlError('A part of the Redis URL is not percent-encoded as it should be: write % as %25');
+    throw new RedisUrlError('A part of the Redis URL is not correctly percent-encoded: write % as %25');
   }
 }

@@ -110,7 +110,7 @@ export function optionalUrl(): ZodType<string | undefined, string | undefined> {
     .optional();
 }
 
-/** Words separated by commas; `none` for no word where there is a default. */
+/** Words separated by commas. `none` stands for an empty list, where the default is not empty. */
 export function wordList(
   word: RegExp,
   message: string,

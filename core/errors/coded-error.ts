@@ -1,4 +1,4 @@
-/** An error whose code says what has happened. */
+/** An error with a code that identifies the problem. */
 export abstract class CodedError<Code extends string> extends Error {
   readonly code: Code;
 

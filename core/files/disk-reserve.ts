@@ -39,7 +39,7 @@ export class DiskReserve {
   }
 
   /**
-   * Resolves if so many bytes can be written without using the reserve, and counts them as written. While enough is free, measures
+   * Resolves if this many bytes can be written without using the reserve, and counts them as written. While enough is free, measures
    * the disk at most every 100 ms, so it can be called before each write. Throws `ReserveError`.
    */
   async require(moreBytes = 0): Promise<void> {

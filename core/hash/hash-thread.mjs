@@ -1,6 +1,6 @@
 /**
- * A thread that hashes. Started by `running-thread.ts`. In JavaScript: for TypeScript, Node would load what strips its types
- * into each thread, which takes 10 MB.
+ * A thread that hashes. Started by `running-thread.ts`. Written in JavaScript, because for TypeScript Node would load its type
+ * stripper into each thread, which takes 10 MB.
  */
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { parentPort } from 'node:worker_threads';
 /** @type {Map<number, Hash>} */
 const hashes = new Map();
 
-/** What is read of a file at a time: it stays in the processor's cache. */
+/** The buffer for one read of a file: small enough for the CPU cache. */
 const buffer = Buffer.allocUnsafeSlow(256 * 1024);
 
 parentPort?.on('message', (/** @type {HashRequest} */ request) => {
@@ -51,7 +51,7 @@ function perform(request) {
 /** @param {Hash} hash @param {Uint8Array} bytes */
 function updateFromMemory(hash, bytes) {
   hash.update(bytes);
-  // Freed now, not when garbage is collected: see `owned-bytes.ts`.
+  // Freed now, not by the garbage collector: see `owned-bytes.ts`.
   if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 }
 

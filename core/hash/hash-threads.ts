@@ -10,7 +10,7 @@ import { HashThread } from './running-thread.ts';
 /** More threads would wait for the main thread, which receives the bytes. */
 const maxThreads = Math.min(4, availableParallelism());
 
-/** A thread takes some megabytes, and 20 ms to start: it ends after this time without use, or twice of it at the latest. */
+/** An unused thread ends after one to two of these periods: it takes some megabytes, and 20 ms to start. */
 const idleMs = 5000;
 
 /** The hash threads of a process, started on demand. Disposing ends them; their hashes fail. */
@@ -18,7 +18,7 @@ export class HashThreads implements AsyncDisposable {
   readonly #threads = new Set<HashThread>();
   readonly #clock: Clock;
   /** Ends idle threads, while there are threads. */
-  #idle: Disposable | undefined;
+  #idleCheck: Disposable | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -34,7 +34,7 @@ export class HashThreads implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopLooking();
+    this.#stopIdleCheck();
     await Promise.all(Array.from(this.#threads, async (thread) => await thread[Symbol.asyncDispose]()));
   }
 
@@ -43,7 +43,7 @@ export class HashThreads implements AsyncDisposable {
     if (best && (best.hashes === 0 || this.#threads.size >= maxThreads)) return best;
     const thread: HashThread = new HashThread(() => this.#threads.delete(thread));
     this.#threads.add(thread);
-    this.#idle ??= this.#clock.every(idleMs, () => void this.#endIdle());
+    this.#idleCheck ??= this.#clock.every(idleMs, () => void this.#endIdle());
     return thread;
   }
 
@@ -52,12 +52,12 @@ export class HashThreads implements AsyncDisposable {
     const unused = [...this.#threads].filter((thread) => thread.isUnused());
     // Removed at once, so that no new hash starts on a thread that ends.
     for (const thread of unused) this.#threads.delete(thread);
-    if (this.#threads.size === 0) this.#stopLooking();
+    if (this.#threads.size === 0) this.#stopIdleCheck();
     await Promise.all(unused.map(async (thread) => await thread[Symbol.asyncDispose]()));
   }
 
-  #stopLooking(): void {
-    this.#idle?.[Symbol.dispose]();
-    this.#idle = undefined;
+  #stopIdleCheck(): void {
+    this.#idleCheck?.[Symbol.dispose]();
+    this.#idleCheck = undefined;
   }
 }

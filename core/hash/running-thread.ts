@@ -13,7 +13,7 @@ export class HashThread implements AsyncDisposable {
   #usedSince = true;
   #end: Error | undefined;
 
-  /** @param onEnd - called when the thread has ended, for whatever reason */
+  /** @param onEnd - called when the thread has ended, for any reason */
   constructor(onEnd: () => void) {
     this.#worker = new Worker(new URL('hash-thread.mjs', import.meta.url), {
       execArgv: [],
@@ -74,7 +74,7 @@ class ThreadHash implements Hash {
   /** Requests without an answer, in order. */
   readonly #pending: PromiseWithResolvers<string>[] = [];
   #failure: Error | undefined;
-  #isOver = false;
+  #isFinished = false;
 
   constructor(id: number, thread: Thread) {
     this.#id = id;
@@ -96,13 +96,13 @@ class ThreadHash implements Hash {
 
   async digest(): Promise<string> {
     const digest = this.#request({ kind: 'digest', hash: this.#id });
-    this.#isOver = true;
+    this.#isFinished = true;
     return await digest.finally(() => this.#thread.remove());
   }
 
   [Symbol.dispose](): void {
-    if (!this.#failure && !this.#isOver) this.#thread.send({ kind: 'drop', hash: this.#id }, []);
-    this.#isOver = true;
+    if (!this.#failure && !this.#isFinished) this.#thread.send({ kind: 'drop', hash: this.#id }, []);
+    this.#isFinished = true;
     this.fail(new Error('The hash was disposed'));
     this.#thread.remove();
   }

@@ -111,7 +111,7 @@ export class CopiesFolder {
    * Makes a copy. Its space is allocated first, so that concurrent processes count it; then `freeSpace` resolves to whether it
    * fits. Rejects with the error of the source, the disk or the signal, and leaves no file then.
    */
-  async make({ digest, blob, read, freeSpace, signal }: Making): Promise<void> {
+  async make({ digest, blob, read, freeSpace, signal }: NewCopy): Promise<void> {
     const part = join(this.#folder, `${randomUUID()}${partSuffix}`);
     try {
       {
@@ -142,7 +142,7 @@ export class CopiesFolder {
   }
 }
 
-interface Making {
+interface NewCopy {
   readonly digest: string;
   readonly blob: BlobInfo;
   readonly read: () => Readable;

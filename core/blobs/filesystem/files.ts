@@ -1,4 +1,4 @@
-/** What is done with the files of blobs and uploads. */
+/** Operations on the files of blobs and uploads. */
 import { open, opendir, stat, unlink } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';

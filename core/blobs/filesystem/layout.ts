@@ -73,7 +73,7 @@ export class FileLayout {
   }
 }
 
-/** All at once: each part of a list that is read in parts takes another call in a thread. */
+/** Reads all names at once: reading a folder in parts takes another call in a pool thread for each part. */
 async function namesIn(folder: string): Promise<string[]> {
   return await fileErrors(() => readdir(folder));
 }

@@ -1,4 +1,4 @@
-/** Buffers of one size: how many are used at a time, and how many unused ones are kept. */
+/** Buffers of one size, with limits for the used ones and for the unused ones that are kept. */
 interface Tier {
   readonly bufferBytes: number;
   readonly maxUsed: number;
@@ -6,7 +6,7 @@ interface Tier {
 }
 
 /**
- * A few readers are fastest with large buffers. Each has two: one that is sent and one that is read ahead. With many readers, large
+ * A few readers are fastest with large buffers. Each has two: one is sent while the next is read. With many readers, large
  * buffers evict each other from the CPU cache between the disk and the socket. An attacker can keep thousands of readers open that
  * never read.
  */

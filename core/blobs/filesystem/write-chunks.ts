@@ -8,12 +8,12 @@ import { untilAborted } from '../../async/abortable.ts';
 import type { UploadHash } from '../upload-hash.ts';
 
 /**
- * How much is written at a time, while as much arrives. A write wakes a thread, which on a busy machine costs more than writing the
+ * The size of one write, if bytes arrive fast enough. A write wakes a thread, which on a busy machine costs more than writing the
  * 64 KiB that a socket returns.
  */
 const writeBytes = 256 * 1024;
 
-/** The same with many appends: together they keep the disk busy, and must not hold much memory. */
+/** The size of one write with many appends: together they keep the disk busy, and must not hold much memory. */
 const smallWriteBytes = 64 * 1024;
 
 /** Up to this number of appends use the larger size. */

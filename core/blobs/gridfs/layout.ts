@@ -3,7 +3,7 @@
  *
  *     blobs.digests   _id: sha256:9f86d081…   file, sizeBytes, …                  the published blobs
  *     blobs.uploads   _id: 3fc1a0…            file, sizeBytes, touchedAt, lease   the uploads
- *     blobs.trash     _id: a file             doomedAt                            files to delete, unless they have a name
+ *     blobs.trash     _id: a file             scheduledAt                         files to delete, unless they have a name
  *     blobs.files     _id: a file             length, filename: its digest        ┐ GridFS, for standard tools
  *     blobs.chunks    _id: a file and n       files_id, n, data                   ┘ (mongofiles --prefix blobs)
  *
@@ -38,7 +38,7 @@ export interface UploadRecord {
   /** The holder of the upload's lease, and when it last renewed it. */
   readonly holder?: ObjectId;
   readonly heldAt?: Date;
-  /** The digest under which it was, or was to be, published. */
+  /** The digest under which the upload is being published, or was published before a crash. */
   readonly publishing?: string;
 }
 
@@ -47,7 +47,8 @@ export interface TrashRecord {
   readonly _id: ObjectId;
   /** The upload whose file it was. */
   readonly upload?: string;
-  readonly doomedAt: Date;
+  /** When the deletion was scheduled or last postponed. */
+  readonly scheduledAt: Date;
 }
 
 /** As in GridFS. */

@@ -11,7 +11,7 @@ import { scheduleDeletion } from './trash.ts';
 interface Publication {
   readonly layout: Layout;
   readonly clock: Clock;
-  /** The server's. */
+  /** Reads the server's time. */
   readonly time: () => Promise<Date>;
   /** Computes the digest of an upload until the signal aborts. */
   readonly digestOf: (upload: UploadRecord, signal: AbortSignal) => Promise<string>;
@@ -72,7 +72,7 @@ async function showBlob(layout: Layout, blob: BlobRecord, uploadDate: Date): Pro
 async function replaceBlob(layout: Layout, damaged: BlobRecord, blob: BlobRecord): Promise<boolean> {
   await scheduleDeletion(layout, damaged.file);
   const { _id, file } = damaged;
-  // If it is already replaced, a write whose answer was lost has done that.
+  // The blob may already be replaced by a write of this process whose answer was lost.
   const mine = { _id, file: { $in: [file, blob.file] } };
   const { matchedCount } = await retryIdempotent(async () => await layout.digests.replaceOne(mine, blob));
   return matchedCount > 0;

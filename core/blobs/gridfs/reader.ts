@@ -9,13 +9,13 @@ import type { Layout } from './layout.ts';
 import { postponeDeletion, deletionGraceMs } from './trash.ts';
 import { ignoreErrors, send } from '../send.ts';
 
-/** How many chunks are fetched ahead of a reader: they hide the latency of the server, and are all the memory of a stream. */
-const chunksAhead = 3;
+/** How many chunks are prefetched for a reader: they hide the latency of the server, and are all the memory of a stream. */
+const prefetchedChunks = 3;
 
-/** Above this number, copies fetch one chunk at a time: an attacker can open thousands that never read. */
-const maxCopiesAhead = 16;
+/** Above this number, copies fetch one chunk at a time: an attacker can open thousands of copies and never read them. */
+const maxPrefetchingCopies = 16;
 
-/** The bytes of a file of this size. */
+/** A file in GridFS and the size of its bytes. */
 export interface FileBytes {
   readonly file: ObjectId;
   readonly sizeBytes: number;
@@ -23,11 +23,11 @@ export interface FileBytes {
 }
 
 /**
- * Reads a file, or a range of it. Each chunk is a query of its own, not part of a cursor, so readers may be slow, and the server
+ * Reads a file, or a range of it. Each chunk is a separate query, not part of a cursor, so readers may be slow, and the server
  * may restart meanwhile.
  */
 export function readFile(layout: Layout, source: FileBytes, range?: ByteRange): Readable {
-  const chunks = readChunks(layout, source, { range, recent: {}, ahead: chunksAhead });
+  const chunks = readChunks(layout, source, { range, recent: {}, prefetch: prefetchedChunks });
   return Readable.from(chunks, { objectMode: false, highWaterMark: source.chunkBytes });
 }
 
@@ -37,7 +37,7 @@ interface RecentChunk {
   bytes?: Uint8Array;
 }
 
-/** Copies files to streams. If there are many at a time, each reads less ahead. */
+/** Copies files to streams. If there are many at a time, each prefetches fewer chunks. */
 export class OpenFiles {
   readonly #layout: Layout;
   #copies = 0;
@@ -64,37 +64,37 @@ export class OpenFiles {
 
   async #copy(source: FileBytes, to: Writable, part: Pick<Reading, 'range' | 'recent'>): Promise<void> {
     using _quiet = ignoreErrors(to);
-    const ahead = this.#copies > maxCopiesAhead ? 1 : chunksAhead;
-    for await (const chunk of readChunks(this.#layout, source, { ...part, ahead })) await send(to, chunk);
+    const prefetch = this.#copies > maxPrefetchingCopies ? 1 : prefetchedChunks;
+    for await (const chunk of readChunks(this.#layout, source, { ...part, prefetch })) await send(to, chunk);
   }
 }
 
 interface Reading {
   readonly range: ByteRange | undefined;
   readonly recent: RecentChunk;
-  /** How many chunks to fetch ahead. */
-  readonly ahead: number;
+  /** How many chunks to prefetch. */
+  readonly prefetch: number;
 }
 
 async function* readChunks(
   layout: Layout,
   source: FileBytes,
-  { range, recent, ahead: maxAhead }: Reading,
+  { range, recent, prefetch }: Reading,
 ): AsyncGenerator<Uint8Array> {
   const { file, sizeBytes, chunkBytes } = source;
   const start = range?.start ?? 0;
   const end = Math.min(range?.end ?? Number.POSITIVE_INFINITY, sizeBytes - 1);
   const last = Math.floor(end / chunkBytes);
-  const ahead: Promise<Uint8Array>[] = [];
+  const fetching: Promise<Uint8Array>[] = [];
   let next = Math.floor(start / chunkBytes);
   let postponedAtMs = performance.now();
   for (let n = next; n <= last; n += 1) {
-    for (; next <= last && ahead.length < maxAhead; next += 1) {
+    for (; next <= last && fetching.length < prefetch; next += 1) {
       const size = Math.min(chunkBytes, sizeBytes - next * chunkBytes);
       const known = recent.n === next ? recent.bytes : undefined;
-      ahead.push(known ? Promise.resolve(known) : fetchChunk(layout, file, next, size));
+      fetching.push(known ? Promise.resolve(known) : fetchChunk(layout, file, next, size));
     }
-    const chunk = (await ahead.shift()) as Uint8Array;
+    const chunk = (await fetching.shift()) as Uint8Array;
     recent.n = n;
     recent.bytes = chunk;
     yield chunk.subarray(Math.max(0, start - n * chunkBytes), Math.min(chunk.length, end + 1 - n * chunkBytes));

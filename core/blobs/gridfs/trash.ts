@@ -8,17 +8,17 @@ export const deletionGraceMs = 3_600_000;
 
 /** Schedules the deletion of a file's chunks. Called before the file's name is deleted. */
 export async function scheduleDeletion({ trash }: Layout, file: ObjectId, upload?: string): Promise<void> {
-  const change = { $currentDate: { doomedAt: true as const }, ...(upload !== undefined && { $set: { upload } }) };
+  const change = { $currentDate: { scheduledAt: true as const }, ...(upload !== undefined && { $set: { upload } }) };
   await retryIdempotent(async () => await trash.updateOne({ _id: file }, change, { upsert: true }));
 }
 
 /** Postpones the deletion of a file that is being read. */
 export async function postponeDeletion({ trash }: Layout, file: ObjectId): Promise<void> {
-  await trash.updateOne({ _id: file }, { $currentDate: { doomedAt: true } });
+  await trash.updateOne({ _id: file }, { $currentDate: { scheduledAt: true } });
 }
 
 /**
- * Deletes files whose grace period is over, and the uploads that a crash left after their publication. Any number of processes
+ * Deletes files whose grace period has ended, and the uploads that a crash left after their publication. Any number of processes
  * may do this at the same time.
  *
  * @returns how many files were deleted
@@ -28,7 +28,7 @@ export async function emptyTrash(layout: Layout, graceMs: number, signal: AbortS
     signal.throwIfAborted();
     await removeIfPublished(layout, upload);
   }
-  const due = { $expr: { $lt: ['$doomedAt', { $subtract: ['$$NOW', graceMs] }] } };
+  const due = { $expr: { $lt: ['$scheduledAt', { $subtract: ['$$NOW', graceMs] }] } };
   let removed = 0;
   for (const entry of await layout.trash.find(due).toArray()) {
     signal.throwIfAborted();
@@ -37,14 +37,14 @@ export async function emptyTrash(layout: Layout, graceMs: number, signal: AbortS
   return removed;
 }
 
-async function removeFile(layout: Layout, { _id, doomedAt, upload }: TrashRecord): Promise<boolean> {
+async function removeFile(layout: Layout, { _id, scheduledAt, upload }: TrashRecord): Promise<boolean> {
   const isNamed = await hasName(layout, _id, upload);
   if (!isNamed) {
     await layout.chunks.deleteMany({ files_id: _id });
     await layout.files.deleteOne({ _id });
   }
-  // Unless its deletion was scheduled again or postponed meanwhile. A server may store times more precisely than it returns them.
-  await layout.trash.deleteOne({ _id, doomedAt: { $lt: new Date(doomedAt.getTime() + 1) } });
+  // Unless the deletion was scheduled again or postponed meanwhile. A server may store times more precisely than it returns them.
+  await layout.trash.deleteOne({ _id, scheduledAt: { $lt: new Date(scheduledAt.getTime() + 1) } });
   return !isNamed;
 }
 

@@ -38,7 +38,7 @@ export class ChunkWriter {
   /** The chunk that is being filled. */
   #filling: ChunkBuffer;
   #filledBytes = 0;
-  /** How many of its bytes the previous append has stored already. */
+  /** How many bytes of the chunk the previous append has stored. */
   #tailBytes = 0;
   #hashing: Promise<void> | undefined;
   #n: number;

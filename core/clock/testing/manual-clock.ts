@@ -58,7 +58,7 @@ export class ManualClock implements Clock {
     await settle();
   }
 
-  /** Changes the time of day, as an administrator does who corrects a clock. Timers are not affected. */
+  /** Changes the time of day, as when an administrator corrects a clock. Timers are not affected. */
   set(byMs: number): void {
     this.#setByMs += byMs;
   }
