@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Endpoint } from '../contract/endpoint.ts';
-import { useTargetsHost } from '../core/http/absolute-form.ts';
+import { normalizeTarget } from '../core/http/absolute-form.ts';
 import { sendJson } from '../core/http/json.ts';
 import { PathTable } from '../core/http/path-table.ts';
 import { requestId, requestIdHeader } from '../core/http/request-id.ts';
@@ -70,7 +70,7 @@ export function newApp(
   return async (request, response) => {
     const measured = measure(request, response);
     try {
-      if (!useTargetsHost(request))
+      if (!normalizeTarget(request))
         throw new ApiError('BadRequest', 'Send the path of an endpoint, or its URL without a user');
       assertHost(request);
       const { path, query } = splitTarget(request.url ?? '');

@@ -75,7 +75,7 @@ function explain(error: unknown): Explanation {
 }
 
 const bodyProblems: Readonly<Record<BodyError['code'], ServiceErrorCode>> = {
-  foreign: 'UnsupportedMediaType',
+  'wrong-type': 'UnsupportedMediaType',
   malformed: 'BadRequest',
   cut: 'BadRequest',
   'too-large': 'PayloadTooLarge',

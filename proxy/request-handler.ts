@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Route } from '../model/route.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
-import { useTargetsHost } from '../core/http/absolute-form.ts';
+import { normalizeTarget } from '../core/http/absolute-form.ts';
 import { requestId } from '../core/http/request-id.ts';
 import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Connections, OpenConnection } from './connections.ts';
@@ -109,7 +109,7 @@ export class RequestHandler {
   async #pass(context: RequestContext): Promise<void> {
     const { request, response } = context;
     const { lookup, sessionDomain } = this.#deps;
-    if (!isForwardable(request) || !useTargetsHost(request)) throw new ProxyError('bad-request');
+    if (!isForwardable(request) || !normalizeTarget(request)) throw new ProxyError('bad-request');
     const url = parseConnectionUrl(request.url ?? '', { host: request.headers.host, sessionDomain });
     if (!url) throw new ProxyError('not-found');
     if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');

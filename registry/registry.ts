@@ -1,7 +1,7 @@
 /** The registry as a whole: handles each request from its route to its log line, and runs garbage collection. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OpenOperations } from '../core/async/open-operations.ts';
-import { useTargetsHost } from '../core/http/absolute-form.ts';
+import { normalizeTarget } from '../core/http/absolute-form.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Unreadable } from '../core/http/gated-server.ts';
@@ -88,7 +88,7 @@ async function serve(context: RegistryContext, metrics: RegistryMetrics, raw: Ra
   let found: FoundRoute<Route> | undefined;
   let failure: RegistryError | undefined;
   try {
-    if (!useTargetsHost(request)) throw new RegistryError('not-found');
+    if (!normalizeTarget(request)) throw new RegistryError('not-found');
     found = findRoute(request.method ?? '', request.url ?? '');
     await runHandler(context, { request, response, query: found.query, logFields }, found);
   } catch (error) {

@@ -24,12 +24,12 @@ export function parseAbsoluteForm(target: string): AbsoluteTarget | 'invalid' | 
 }
 
 /**
- * Turns a request with an absolute target into what it means: the target names the host, and the `Host` header is ignored (RFC 9112,
- * section 3.2.2). A server must accept such requests; what handles them, and a backend that they are forwarded to, sees ordinary ones.
+ * Rewrites a request with an absolute target to an ordinary request: the host in the target replaces the `Host` header (RFC 9112,
+ * section 3.2.2). Servers must accept such requests; handlers and backends see only ordinary requests.
  *
  * @returns whether the request can be served
  */
-export function useTargetsHost(request: IncomingMessage): boolean {
+export function normalizeTarget(request: IncomingMessage): boolean {
   const absolute = parseAbsoluteForm(request.url ?? '');
   if (absolute === 'invalid') return false;
   if (!absolute) return true;

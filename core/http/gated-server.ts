@@ -8,13 +8,13 @@ import type { FurtherConnections } from './listener.ts';
 import type { SecureContexts } from '../tls/secure-contexts.ts';
 
 /**
- * The handlers of a gated server. Their errors are answered with 500. An upgrade request that is not wanted is handled as an ordinary
+ * The handlers of a gated server. The server answers 500 if a handler fails. It treats an unwanted upgrade request as an ordinary
  * request.
  */
 export interface ServerHandlers {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void | Promise<void>;
-  /** Takes new connections. Default: Node's HTTP server has them at once. */
+  /** Accepts new connections. Default: Node's HTTP server receives them at once. */
   readonly accept?: (connection: NewConnection) => void;
   /** Whether an upgrade request is wanted. Default: all if there is an `upgrade` handler, else none. */
   readonly shouldUpgrade?: (request: IncomingMessage) => boolean;
@@ -22,18 +22,18 @@ export interface ServerHandlers {
   readonly explain?: (problem: Unreadable) => object;
 }
 
-/** A connection of a client that Node's HTTP server does not have yet. */
+/** A connection of a client that Node's HTTP server has not received yet. */
 export interface NewConnection {
   readonly socket: Socket;
-  /** Hands the connection to Node's HTTP server, at the start of a request. What was read from it must be put back before. */
+  /** Passes the connection to Node's HTTP server, at the start of a request. Bytes that were read must have been put back. */
   readonly handOver: () => void;
-  /** Answers what is not a valid request, and closes the connection. No answer may have begun. */
+  /** Answers an invalid request, and closes the connection. No answer may have begun. */
   readonly refuse: (problem: Unreadable) => void;
-  /** Counts a request, when it begins (1) and when it has ended (-1): closing the listener waits for it. */
+  /** Counts a request when it begins (1) and when it has ended (-1): closing the listener waits for it. */
   readonly count: (change: 1 | -1) => void;
 }
 
-/** A server whose component may not be open yet: until then requests are answered with 503. */
+/** A server that listens before its component opens: until then it answers requests with 503. */
 export interface GatedServer {
   readonly server: Server;
   /** Connections of the server that its events do not show, for `listen`. */
@@ -49,16 +49,16 @@ export interface GateTls {
   readonly contexts: SecureContexts;
   /** If clients may choose HTTP/2: the class that serves it, which is loaded only where it is used. Express cannot handle its requests. */
   readonly http2?: typeof Http2Connections | undefined;
-  /** For so many seconds after an answer, browsers use nothing but TLS with this host (RFC 6797), on any port. 0 or absent: answers do not say so. */
+  /** How long after an answer browsers use only TLS with this host, on any port (RFC 6797). 0 or absent: the header is not sent. */
   readonly hstsSeconds?: number | undefined;
 }
 
-/** The most bytes in the head of a request, unless the options say otherwise. As Node's. */
+/** The default limit for the head of a request, the same as Node's. */
 const defaultHeadBytes = 16 * 1024;
 
-/** Creates a gated server. It has its address before its component opens, so that components can be opened one after another. */
+/** Creates a gated server. Its address is known before its component opens, so that components can be opened one after another. */
 export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): GatedServer {
-  let handlers: ServerHandlers = { handle: answerNotNow };
+  let handlers: ServerHandlers = { handle: answerUnavailable };
   const wantsUpgrade = (request: IncomingMessage) =>
     handlers.upgrade !== undefined && (handlers.shouldUpgrade?.(request) ?? true);
   const hsts = tls?.hstsSeconds ? `max-age=${tls.hstsSeconds}` : undefined;
@@ -71,7 +71,7 @@ export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): Gate
       throw error;
     }
   };
-  // As `answerFaults`, without functions for each request.
+  // The same as `answerFaults`, but without creating functions for each request.
   const handle = (request: IncomingMessage, response: ServerResponse) => void answer(request, response);
   const http2 = tls?.http2 && new tls.http2(handle, options.maxHeaderSize ?? defaultHeadBytes);
   const server = newServer(
@@ -91,12 +91,12 @@ export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): Gate
     );
   });
   const set = (next: ServerHandlers) => void (handlers = next);
-  return { server, further: http2, open: set, close: () => set({ handle: answerNotNow }) };
+  return { server, further: http2, open: set, close: () => set({ handle: answerUnavailable }) };
 }
 
 const handOver: NonNullable<ServerHandlers['accept']> = (connection) => connection.handOver();
 
-/** Offers each new connection, before Node's HTTP server has it. */
+/** Offers each new connection before Node's HTTP server receives it. */
 function offerConnections(server: Server, accept: (connection: NewConnection) => void): void {
   const event = connectionEvent(server);
   const own = server.listeners(event);
@@ -116,14 +116,14 @@ function offerConnections(server: Server, accept: (connection: NewConnection) =>
   });
 }
 
-function answerNotNow(_request: IncomingMessage, response: ServerResponse): void {
+function answerUnavailable(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(503, { 'retry-after': '1', 'content-type': 'text/plain', connection: 'close' });
   response.end('Starting or stopping, try again in a second\n');
 }
 
 /**
- * Runs the work of an event listener. No caller of a listener catches its errors, so a client whose request fails there would wait
- * without end: `answer` answers it, or closes the connection. The error is thrown again, as a stray error of the process.
+ * Runs the work of an event listener. No caller catches a listener's errors, and the client would wait forever: so `answer` answers
+ * the request, or closes its connection. Then the error is rethrown, as a stray error of the process.
  */
 export async function answerFaults(work: () => void | Promise<void>, answer: () => void): Promise<void> {
   try {
@@ -145,7 +145,7 @@ export function answerFault(response: ServerResponse): void {
   response.end('Internal server error\n');
 }
 
-/** What is wrong with a request, and its status. */
+/** The problems of requests that cannot be parsed, with their statuses. */
 const unreadableStatuses = { malformed: 400, 'head-too-slow': 408, 'head-too-large': 431 } as const;
 
 export type Unreadable = keyof typeof unreadableStatuses;
@@ -157,15 +157,15 @@ const codes: Readonly<Record<string, Unreadable>> = {
 };
 
 /**
- * Answers what a server cannot parse with JSON, or with plain text if there is none, and closes the connection, because the start of
- * the next request is unknown.
+ * Answers requests that a server cannot parse, with JSON or, if `bodyOf` returns none, with plain text. Closes the connection, because
+ * the start of the next request is unknown.
  */
 export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) => object | undefined): void {
   const answers = new WeakMap<Duplex, ServerResponse[]>();
   // Looks at the answers instead of listening to their events: more listeners would cause a warning.
   const openOn = (socket: Duplex) => {
     const open = answers.get(socket) ?? [];
-    // They end in order.
+    // Answers end in order.
     while (open[0]?.writableFinished) open.shift();
     return open;
   };

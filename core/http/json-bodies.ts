@@ -19,10 +19,10 @@ const maxAccountBytes = maxHeldBytes / 4;
 const maxDepth = 100;
 
 /**
- * What is wrong with a body. `foreign`: the headers do not describe the expected type. `malformed`: the bytes are not of that type.
+ * What is wrong with a body. `wrong-type`: the headers do not describe the expected type. `malformed`: the bytes are not of that type.
  * `cut`: the client disconnected. `too-many`: other bodies use all the memory.
  */
-type BodyProblem = 'foreign' | 'malformed' | 'cut' | 'too-large' | 'too-slow' | 'too-many';
+type BodyProblem = 'wrong-type' | 'malformed' | 'cut' | 'too-large' | 'too-slow' | 'too-many';
 
 /** Thrown when a body cannot be read or is refused. */
 export class BodyError extends CodedError<BodyProblem> {
@@ -158,10 +158,10 @@ class Body {
 function assertType({ headers }: IncomingMessage, expected: string): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
   const isExpected = type.trim() === expected;
-  const isForeignText = parameters.some((each) => /^\s*charset=(?!"?utf-8"?\s*$)/.test(each));
+  const isOtherCharset = parameters.some((each) => /^\s*charset=(?!"?utf-8"?\s*$)/.test(each));
   const isEncoded = (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
-  if (!isExpected || isForeignText || isEncoded) {
-    throw new BodyError('foreign', `Send the body as ${expected} in UTF-8, not compressed`);
+  if (!isExpected || isOtherCharset || isEncoded) {
+    throw new BodyError('wrong-type', `Send the body as ${expected} in UTF-8, not compressed`);
   }
 }
 
@@ -169,7 +169,7 @@ function parseForm(bytes: Buffer): unknown {
   return Object.fromEntries(new URLSearchParams(bytes.toString('utf8')));
 }
 
-/** One for all: creating it takes longer than decoding. */
+/** Shared by all bodies: creating a decoder takes longer than decoding. */
 const decoder = new TextDecoder();
 
 function parse(bytes: Buffer): unknown {

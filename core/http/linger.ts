@@ -12,10 +12,10 @@ interface RawRequest {
   readonly response: ServerResponse;
 }
 
-/** The maximum that is read of the rest of a body: as much as a fast connection has in flight. Most clients have stopped by then. */
+/** How much of the rest of a body is read: as much as a fast connection has in flight. Most clients have stopped by then. */
 const maxRestBytes = 8 * 1024 * 1024;
 
-/** The maximum time for that: several round trips around the world. */
+/** How long the rest of a body is read: several round trips around the world. */
 const maxRestMs = 5_000;
 
 /**

@@ -22,7 +22,7 @@ export interface ListenOptions {
 
 /** Connections that are closed with a listener. */
 export interface FurtherConnections {
-  /** Closes what is idle now, and from now on whatever becomes idle. */
+  /** Closes idle connections, and from now on each connection that becomes idle. */
   closeIdle(): void;
   closeAll(): void;
 }
@@ -61,7 +61,7 @@ export function newServer(options: ServerOptions = {}, tls?: TlsOptions): Server
   return server;
 }
 
-/** What a server needs for TLS. */
+/** The TLS settings of a server. */
 export interface TlsOptions {
   readonly contexts: SecureContexts;
   /** The protocols that clients may choose from. */
@@ -122,14 +122,14 @@ async function drain(server: Server, connections: readonly FurtherConnections[],
  */
 class OpenConnections implements FurtherConnections {
   readonly #busy = new Map<Duplex, { requests: number }>();
-  /** With TLS, what is below the connections, also before the handshake. */
-  readonly #below = new Set<Duplex>();
+  /** With TLS, the TCP connections below, also before the handshake. */
+  readonly #tcpConnections = new Set<Duplex>();
   #closeWhenIdle = false;
 
   constructor(server: Server) {
     const event = connectionEvent(server);
     const busy = this.#busy;
-    // A function for all connections: one for each would be a good part of what an idle WebSocket takes.
+    // One function for all connections: one for each would be a large part of the memory of an idle WebSocket.
     const onClose = function (this: Duplex) {
       busy.delete(this);
     };
@@ -140,27 +140,27 @@ class OpenConnections implements FurtherConnections {
     });
     if (event !== 'connection') {
       server.on('connection', (socket) => {
-        this.#below.add(socket);
-        socket.once('close', () => this.#below.delete(socket));
+        this.#tcpConnections.add(socket);
+        socket.once('close', () => this.#tcpConnections.delete(socket));
       });
     }
     server.on('request', ({ socket }, response) => {
       this.count(socket, 1);
-      // It closes once. A listener that removes itself would cost more than it does.
+      // `close` is emitted once. A listener that removes itself would cost more.
       response.on('close', () => this.count(socket, -1));
     });
-    // An upgraded connection is busy until it closes. A listener for upgrades changes how Node handles them, so there is none without need.
+    // An upgraded connection is busy until it closes. A listener for upgrades changes how Node handles them, so it is added only if needed.
     if (server.listenerCount('upgrade') > 0) server.on('upgrade', (_request, socket) => this.count(socket, 1));
   }
 
-  /** Closes what is idle now, and from now on whatever becomes idle. */
+  /** Closes idle connections, and from now on each connection that becomes idle. */
   closeIdle(): void {
     this.#closeWhenIdle = true;
     for (const socket of this.#busy.keys()) this.count(socket, 0);
   }
 
   closeAll(): void {
-    for (const socket of [...this.#busy.keys(), ...this.#below]) socket.destroy();
+    for (const socket of [...this.#busy.keys(), ...this.#tcpConnections]) socket.destroy();
   }
 
   /** Adds to the open requests of a connection. */

@@ -95,7 +95,7 @@ describe('on its own machine', () => {
         const refused = await askAs(host, path);
         expect([refused.status, refused.text]).toEqual([
           421,
-          expect.stringContaining('This listener does not have this name'),
+          expect.stringContaining('This listener does not serve this host'),
         ]);
       }
       expect((await askAs(host, '/metrics', token)).text).toContain('process_cpu');

@@ -7,16 +7,16 @@ import { pipeline } from 'node:stream/promises';
 import { sendJson } from './json.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 
-/** What must hold for the process to be ready: each check resolves, or rejects with what is wrong. */
+/** The conditions for a process to be ready: each check resolves, or rejects with the problem. */
 export type ReadinessChecks = Readonly<Record<string, () => Promise<void>>>;
 
 export interface Operations {
   readonly metrics: Pick<Metrics, 'contentType' | 'metrics'>;
   readonly checks: ReadinessChecks;
   readonly tasks: OperationsTasks;
-  /** On which the process listens. */
+  /** The host on which the process listens. */
   readonly host: string;
-  /** What callers on other machines must show, as a bearer token, to learn more than a status. Without it they cannot. */
+  /** The bearer token with which clients on other machines get more than a status. Absent: they cannot. */
   readonly token?: string;
 }
 
@@ -31,15 +31,15 @@ export function operationsHandler(
   const { metrics, checks, tasks } = operations;
   return async (request, response) => {
     const path = request.url?.split('?')[0];
-    const isKnown = isTokenShown(request, operations.token);
-    const isTrusted = isKnown || isLocal(request);
-    if (isLocal(request) && !isKnown && !isOwnHost(request.headers.host, operations.host)) refuseHost(response);
+    const isAuthenticated = hasToken(request, operations.token);
+    const isTrusted = isAuthenticated || isLocal(request);
+    if (isLocal(request) && !isAuthenticated && !isOwnHost(request.headers.host, operations.host)) refuseHost(response);
     else if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
     else if (path === '/readyz') await answerReadiness(response, checks, isTrusted);
     else if (path === '/metrics' && isTrusted) await answerMetrics(response, metrics);
     else if (path === '/metrics') refuseUnauthenticated(response);
     else if (path?.startsWith(taskPath)) await answerTask(tasks, request, response);
-    else sendJson(response, 404, { status: 'error', message: 'Only /healthz, /readyz and /metrics are here' });
+    else sendJson(response, 404, { status: 'error', message: 'There is no such endpoint, use /healthz, /readyz or /metrics' });
   };
 }
 
@@ -48,7 +48,7 @@ function isLocal({ socket }: IncomingMessage): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(socket.remoteAddress ?? '');
 }
 
-function isTokenShown({ headers }: IncomingMessage, token: string | undefined): boolean {
+function hasToken({ headers }: IncomingMessage, token: string | undefined): boolean {
   return token !== undefined && isEqual(headers.authorization ?? '', `Bearer ${token}`);
 }
 
@@ -58,7 +58,7 @@ function refuseUnauthenticated(response: ServerResponse): void {
 }
 
 function refuseHost(response: ServerResponse): void {
-  const message = 'This listener does not have this name, use 127.0.0.1, its configured host, or the operations token';
+  const message = 'This listener does not serve this host, use 127.0.0.1, its configured host, or the operations token';
   sendJson(response, 421, { status: 'error', message });
 }
 
@@ -149,6 +149,6 @@ async function* linesOf(events: AsyncIterable<object>): AsyncGenerator<string, v
   try {
     for await (const event of events) yield `${JSON.stringify(event)}\n`;
   } catch (error) {
-    yield `${JSON.stringify({ type: 'error', message: error instanceof Error ? error.message : 'It failed' })}\n`;
+    yield `${JSON.stringify({ type: 'error', message: error instanceof Error ? error.message : 'The task failed' })}\n`;
   }
 }

@@ -30,7 +30,7 @@ ${end}</body>
 `;
 }
 
-/** The headers of a page that nothing may store, and that runs only what the policy allows. */
+/** The headers of a page that must not be cached, with its content security policy. */
 export function pageHeaders(policy: readonly string[], referrerPolicy: 'no-referrer' | 'same-origin') {
   return {
     'content-type': 'text/html; charset=utf-8',

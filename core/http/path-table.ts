@@ -1,4 +1,4 @@
-/** A table of what answers which method and path. Express takes longer for this than a small request needs for all else. */
+/** Finds what answers a method and path. Express takes longer for this than the rest of a small request takes. */
 
 interface Row<Value> {
   /** A text, or the name of a parameter. */
@@ -14,7 +14,7 @@ export interface FoundPath<Value> {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Finds values by method and path. Of several rows that match, the one that was added first counts. */
+/** Finds values by method and path. Of several rows that match, the first one added is used. */
 export class PathTable<Value> {
   /** For each method, by the number of segments. */
   readonly #rows = new Map<string, Row<Value>[][]>();
@@ -28,8 +28,8 @@ export class PathTable<Value> {
   }
 
   /**
-   * What answers a request; a path may end with a slash, and HEAD is answered as GET. Throws a `URIError` if a parameter is not well
-   * encoded.
+   * Finds the row of a request. A path may end with a slash, and HEAD is treated as GET. Throws a `URIError` if a parameter is not
+   * correctly encoded.
    */
   find(method: string, path: string): FoundPath<Value> | undefined {
     const segments = segmentsOf(path);
@@ -37,7 +37,7 @@ export class PathTable<Value> {
     return row && { value: row.value, parameters: parametersOf(row.segments, segments) };
   }
 
-  /** The methods that are answered at a path, for the header `Allow`; none if there is no such path. */
+  /** The methods of a path, for the header `Allow`; none if there is no such path. */
   methods(path: string): string[] {
     const segments = segmentsOf(path);
     const methods = [...this.#rows.keys()].filter((method) => this.#row(method, segments));

@@ -5,7 +5,7 @@ import type { Clock } from '../clock/clock.ts';
 /** The size of a batch, and how much may be buffered before the request is paused. */
 const batchBytes = 256 * 1024;
 
-/** A smaller batch is passed on after this long. */
+/** A smaller batch is yielded after this time. */
 const batchMs = 20;
 
 /**
@@ -23,7 +23,7 @@ export class RequestBytes implements ByteSource, Disposable {
   #wakeUp = () => {};
   /** Set while the reader waits. */
   #waitsSince: Date | undefined;
-  /** The sum of the waits that are over. */
+  /** The sum of the finished waits. */
   #waitedMs = 0;
   #receivedBytes = 0;
 
@@ -115,6 +115,6 @@ export class RequestBytes implements ByteSource, Disposable {
 
   /** Has no effect after an end or an error. */
   readonly #onClose = () => {
-    this.#onError(Object.assign(new Error('The client left'), { code: 'ERR_STREAM_PREMATURE_CLOSE' }));
+    this.#onError(Object.assign(new Error('The client disconnected'), { code: 'ERR_STREAM_PREMATURE_CLOSE' }));
   };
 }

@@ -7,7 +7,7 @@ interface Identified extends IncomingMessage {
   [requestIdKey]?: string;
 }
 
-/** The ID of a request: made here, sent as the header `x-request-id`, and in every log line about it. Never taken from the client. */
+/** The ID of a request, for the header `x-request-id` and every log line about the request. Generated here: clients cannot choose it. */
 export function requestId(request: IncomingMessage, response?: ServerResponse): string {
   const id = ((request as Identified)[requestIdKey] ??= randomUUID());
   if (response && !response.headersSent) response.setHeader(requestIdHeader, id);

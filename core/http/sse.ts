@@ -15,24 +15,24 @@ const commentEveryMs = 15_000;
 /** As long as nginx waits for a client between two writes. */
 const maxStalledMs = 60_000;
 
-/** Far above all statuses of a backend, for senders that do not wait until the client has received what was sent. */
+/** The most unread bytes of one client, far above all statuses of a backend, for senders that do not await `drained`. */
 const maxWaitingBytes = 1024 * 1024;
 
-/** What the streams of a process may hold for clients that do not read: a tenth of the memory that a process should have. */
+/** The most unread bytes of all clients of a process: a tenth of the memory that a process should have. */
 const maxAllWaitingBytes = 128 * 1024 * 1024;
 
 const checkEveryMs = 1_000;
 
 /**
- * Why a stream was dropped. `stalled`: the client has not read for a minute. `behind`: more waits for it than one client may leave
- * unread. `crowded`: more waits than all clients together may leave unread, and this one has not read for longest.
+ * Why a stream was dropped. `stalled`: the client has not read for a minute. `behind`: the client has too many unread bytes. `crowded`:
+ * all clients together have too many unread bytes, and this one has not read for longest.
  */
 export type DropReason = 'stalled' | 'behind' | 'crowded';
 
 export interface EventStream extends Disposable {
   /** Sends one event in one write: some clients parse each packet as one event. */
   send(id: number | string, data: string): void;
-  /** Resolves when the client has received most of what was sent. Rejects when the signal aborts. */
+  /** Resolves when the client has received most of the sent bytes. Rejects when the signal aborts. */
   drained(signal: AbortSignal): Promise<void>;
   /** Ends the response. If the process closes, sends the time after which the client connects again, to another process. */
   end(): void;
@@ -48,7 +48,7 @@ interface EventStreamsDeps {
   readonly maxAllWaitingBytes?: number;
 }
 
-/** The event streams of a process. Drops those whose clients do not read, so that the others have memory. */
+/** The event streams of a process. Drops streams whose clients do not read, so that memory remains for the others. */
 export class EventStreams {
   readonly #deps: EventStreamsDeps;
   readonly #open = new Set<OpenStream>();
@@ -100,10 +100,10 @@ export class EventStreams {
     const now = this.#deps.clock.now().getTime();
     const waiting = Array.from(this.#open).filter((stream) => stream.isWaiting);
     for (const stream of waiting) if (now - stream.readAtMs >= maxStalledMs) this.#drop(stream, 'stalled');
-    this.#makeRoom(waiting, now);
+    this.#dropExcess(waiting, now);
   }
 
-  #makeRoom(waiting: readonly OpenStream[], now: number): void {
+  #dropExcess(waiting: readonly OpenStream[], now: number): void {
     const { maxAllWaitingBytes: limit = maxAllWaitingBytes } = this.#deps;
     let bytes = waiting.reduce((sum, stream) => sum + stream.waitingBytes, 0);
     if (bytes <= limit) return;
@@ -131,12 +131,12 @@ export class EventStreams {
   }
 }
 
-/** What waits for the client of a stream, and since when. */
+/** A stream with its unread bytes, and the time since which the client has not read. */
 class OpenStream {
   readonly response: ServerResponse;
   readonly #clock: Clock;
   #unsentWrites = 0;
-  /** When the client last read, or when something began to wait for it. */
+  /** When the client last read, or when the first unread bytes were written. */
   readAtMs = 0;
 
   constructor(response: ServerResponse, clock: Clock) {

@@ -1,7 +1,7 @@
 /**
- * Disconnects clients that do not receive what they have requested. Each stalled download holds a file and a buffer, and costs
- * the client nothing. A few of them are harmless; when there are many downloads, the stalled ones are cut, and an honest client
- * continues with a range.
+ * Disconnects clients that do not receive their downloads. Each stalled download holds a file and a buffer, and costs the client
+ * nothing. A few of them are harmless; when there are many downloads, the stalled ones are cut, and an honest client continues
+ * with a range.
  */
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../clock/clock.ts';

@@ -26,8 +26,8 @@ export async function linkConnect({ secret, host, port, signal }: LinkTarget): P
   const connection = connect({ host, port, ...linkSocketTerms });
   // The link reports its errors.
   connection.on('error', () => {});
-  const giveUp = () => void connection.destroy(signal.reason as Error);
-  signal.addEventListener('abort', giveUp, { once: true });
+  const onAbort = () => void connection.destroy(signal.reason as Error);
+  signal.addEventListener('abort', onAbort, { once: true });
   try {
     await once(connection, 'connect');
     const link = secure({
@@ -45,7 +45,7 @@ export async function linkConnect({ secret, host, port, signal }: LinkTarget): P
     connection.destroy();
     throw signal.aborted ? (signal.reason as Error) : error;
   } finally {
-    signal.removeEventListener('abort', giveUp);
+    signal.removeEventListener('abort', onAbort);
   }
 }
 
@@ -53,7 +53,7 @@ export async function linkConnect({ secret, host, port, signal }: LinkTarget): P
  * Sends a GET request to another process over a new link. Resolves when the head of the answer has arrived; the link closes with the
  * answer, or when the answer is destroyed. Rejects as `linkConnect`.
  *
- * @param host - the node that should answer: the address may belong to another one by now
+ * @param host - the node that should answer: the address may belong to another node by now
  */
 export async function linkGet(target: LinkTarget, host: string, path: string): Promise<IncomingMessage> {
   const link = await linkConnect(target);

@@ -18,7 +18,7 @@ export interface LinkServerOptions {
   /** 0: a free port. */
   readonly port: number;
   readonly clock: Clock;
-  /** Is called with every link whose client has proved that it has the secret. */
+  /** Called with every link whose client has proved that it has the secret. */
   readonly onConnection: (link: IncomingLink) => void;
 }
 
@@ -32,7 +32,7 @@ export const handshakeLimitMs = 5_000;
 
 /**
  * The maximum number of handshakes at a time, many more than all proxies begin at once after a restart. One more closes the oldest:
- * clients that connect and send nothing cannot keep the platform's processes out.
+ * clients that connect and send nothing cannot lock out the platform's processes.
  */
 export const maxHandshakes = 256;
 
@@ -47,7 +47,7 @@ export async function openLinkServer(options: LinkServerOptions): Promise<LinkSe
   });
   const incoming = new Incoming(options);
   server.on('connection', (connection) => incoming.begin(connection));
-  server.on('secureConnection', (socket) => incoming.prove(socket));
+  server.on('secureConnection', (socket) => incoming.authenticate(socket));
   // Failed handshakes. Their connection is closed already.
   server.on('tlsClientError', () => {});
   await listening(server, options);
@@ -80,7 +80,7 @@ class Incoming {
   readonly #options: LinkServerOptions;
   readonly #all = new Map<string, Connection>();
   /** Connections whose handshake is in progress, oldest first. */
-  readonly #unproved = new Set<Socket>();
+  readonly #handshaking = new Set<Socket>();
   #isCut = false;
 
   constructor(options: LinkServerOptions) {
@@ -94,20 +94,20 @@ class Incoming {
     }
     // The link reports its errors.
     socket.on('error', () => {});
-    const [oldest] = this.#unproved;
-    if (oldest && this.#unproved.size >= maxHandshakes) oldest.destroy();
+    const [oldest] = this.#handshaking;
+    if (oldest && this.#handshaking.size >= maxHandshakes) oldest.destroy();
     const limit = this.#options.clock.after(handshakeLimitMs, () => socket.destroy());
     const end = addressOf(socket);
     this.#all.set(end, { socket, limit });
-    this.#unproved.add(socket);
+    this.#handshaking.add(socket);
     socket.once('close', () => {
       limit[Symbol.dispose]();
-      this.#unproved.delete(socket);
+      this.#handshaking.delete(socket);
       if (this.#all.get(end)?.socket === socket) this.#all.delete(end);
     });
   }
 
-  prove(socket: TLSSocket): void {
+  authenticate(socket: TLSSocket): void {
     const connection = this.#all.get(addressOf(socket));
     socket.on('error', () => {});
     if (!connection) {
@@ -115,7 +115,7 @@ class Incoming {
       return;
     }
     connection.limit[Symbol.dispose]();
-    this.#unproved.delete(connection.socket);
+    this.#handshaking.delete(connection.socket);
     this.#options.onConnection({ socket, reset: () => reset(connection.socket) });
   }
 

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from './metrics.ts';
 
-/** The metrics of one part of a process. Disposing removes them, so that the next such part of the process can add its own. */
+/** The metrics of one part of a process. Disposing removes them, so that a later part of the same kind can register its own. */
 export class MetricGroup implements Disposable {
   readonly #metrics: Metrics;
   readonly #names: string[] = [];
@@ -11,7 +11,7 @@ export class MetricGroup implements Disposable {
   }
 
   counter<Label extends string = never>(name: string, help: string, ...labelNames: Label[]): Counter<Label> {
-    return new Counter({ help, labelNames, ...this.#place(name) });
+    return new Counter({ help, labelNames, ...this.#register(name) });
   }
 
   histogram<Label extends string>(
@@ -20,7 +20,7 @@ export class MetricGroup implements Disposable {
     labelNames: Label[],
     buckets: number[],
   ): Histogram<Label> {
-    return new Histogram({ help, labelNames, buckets, ...this.#place(name) });
+    return new Histogram({ help, labelNames, buckets, ...this.#register(name) });
   }
 
   /** @param collect - sets its value whenever metrics are collected */
@@ -33,7 +33,7 @@ export class MetricGroup implements Disposable {
     return new Gauge({
       help,
       labelNames,
-      ...this.#place(name),
+      ...this.#register(name),
       ...(collect && {
         collect() {
           collect(this);
@@ -46,7 +46,7 @@ export class MetricGroup implements Disposable {
     for (const name of this.#names) this.#metrics.removeSingleMetric(name);
   }
 
-  #place(name: string) {
+  #register(name: string) {
     this.#names.push(name);
     return { name, registers: [this.#metrics] };
   }

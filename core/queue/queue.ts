@@ -76,7 +76,7 @@ const firstPauseMs = 1_000;
 /** The longest pause: short, because the cause of the failures may be gone. */
 const longestPauseMs = 30_000;
 
-/** How long a job waits after so many failures. */
+/** How long a job waits after this many failures. */
 export function pauseAfterMs(failures: number): number {
   return Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs);
 }

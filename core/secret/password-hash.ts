@@ -3,7 +3,7 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Semaphore } from '../async/semaphore.ts';
 
-/** What argon2id spends on a hash: KiB of memory, passes over it, and lanes. */
+/** The costs of a hash with argon2id: KiB of memory, passes over it, and lanes. */
 export interface PasswordCosts {
   readonly memory: number;
   readonly passes: number;
@@ -26,7 +26,7 @@ const argon2Async = promisify(argon2);
 /** Hashes passwords with the given costs, two at a time. */
 export class PasswordHashes {
   readonly #costs: PasswordCosts;
-  /** Each hash holds 64 MiB and a core: more at a time would let log-ins take the machine from sessions. */
+  /** Each hash holds 64 MiB and a core: with more at a time, log-ins would slow down sessions. */
   readonly #running = new Semaphore(2);
 
   constructor(costs: PasswordCosts) {
@@ -41,7 +41,7 @@ export class PasswordHashes {
     return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(hash)}`;
   }
 
-  /** Whether a password belongs to a hash. Without a hash it takes the same time, and the answer is no. */
+  /** Whether a password belongs to a hash. Without a hash it takes the same time and returns false. */
   async matches(password: string, hash: string | undefined): Promise<boolean> {
     const [, memory, passes, parallelism, salt = '', expected = ''] = hashPattern.exec(hash ?? '') ?? [];
     if (memory === undefined) {

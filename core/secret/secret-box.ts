@@ -2,13 +2,13 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 const algorithm = 'aes-256-gcm';
 
-/** What GCM is made for. Random nonces of this size do not repeat within any number of texts that a platform seals. */
+/** The standard nonce of GCM. Random nonces of this size do not repeat within any number of texts that a platform seals. */
 const nonceBytes = 12;
 
 const tagBytes = 16;
 
 /**
- * Encrypts short texts for storage (AES-256-GCM). A sealed text is bound to where it is stored: in another place, it does not open.
+ * Encrypts short texts for storage (AES-256-GCM). A sealed text is bound to its place in storage: for another place, decryption fails.
  */
 export class SecretBox {
   readonly #key: Buffer;

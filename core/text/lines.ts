@@ -5,7 +5,7 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   for await (const lines of lineBatchesOf(stream)) yield* lines;
 }
 
-/** The lines of a stream in batches of those that have arrived: a step for each line would cost more than most lines. */
+/** The lines of a stream in batches, as they arrive: a step of iteration for each line would cost more than processing most lines. */
 export async function* lineBatchesOf(stream: Readable): AsyncGenerator<string[]> {
   let rest = '';
   stream.setEncoding('utf8');

@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { beforeAll, expect, test } from 'vitest';
 import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { openLog } from '../log/log.ts';
-import { CertificateFiles, lookEveryMs } from './certificate-files.ts';
+import { CertificateFiles, reloadEveryMs } from './certificate-files.ts';
 import type { CertificatePair } from './certificate-pair.ts';
 import { newPair } from './testing/new-pair.ts';
 
@@ -61,10 +61,10 @@ test('a pair that is replaced is used within ten seconds', async () => {
   certificates.onChange((pairs) => changes.push(pairs));
   expect(certificates.pairs).toEqual([first]);
   await folder.replace(second);
-  await folder.clock.advance(lookEveryMs);
-  await certificates.look();
+  await folder.clock.advance(reloadEveryMs);
+  await certificates.reload();
   expect(certificates.pairs).toEqual([second]);
-  await certificates.look();
+  await certificates.reload();
   expect(changes).toEqual([[second]]);
   expect(folder.problems()).toEqual([]);
 });
@@ -82,15 +82,15 @@ test.each<[string, (pair: CertificatePair) => Partial<CertificatePair>, RegExp]>
     /after the first/,
   ],
   ['an empty file', () => ({ key: '' }), /key cannot be read/],
-])('%s is not used, and reported when it stays so', async (_name, broken, message) => {
+])('%s is not used, and is reported when it is found again', async (_name, broken, message) => {
   await using folder = await fixture();
   await folder.replace(first);
   await using certificates = await folder.open();
   await folder.replace(broken(second));
-  await certificates.look();
+  await certificates.reload();
   expect(folder.problems()).toEqual([]);
-  await certificates.look();
-  await certificates.look();
+  await certificates.reload();
+  await certificates.reload();
   expect(folder.problems()).toMatchObject([
     { level: 'error', err: { message: expect.stringMatching(message) as string } },
   ]);
@@ -98,7 +98,7 @@ test.each<[string, (pair: CertificatePair) => Partial<CertificatePair>, RegExp]>
   const files = await folder.metrics.getSingleMetricAsString('berth_tls_certificate_files_ok');
   expect(files).toMatch(/\} 0$/m);
   await folder.replace(second);
-  await certificates.look();
+  await certificates.reload();
   expect(certificates.pairs).toEqual([second]);
   expect(await folder.metrics.getSingleMetricAsString('berth_tls_certificate_files_ok')).toMatch(/\} 1$/m);
 });
@@ -116,8 +116,8 @@ test('a certificate that is not renewed causes a warning each day, and an error 
   await using certificates = await folder.open();
   const pass = async (days: number) => {
     folder.clock.set(days * dayMs);
-    await certificates.look();
-    await certificates.look();
+    await certificates.reload();
+    await certificates.reload();
   };
   await pass(20);
   expect(folder.problems()).toEqual([]);

@@ -1,4 +1,4 @@
-/** Reads certificates and their keys from files, and again when the files change: what renews them replaces the files. */
+/** Reads certificates and their keys from files, and reloads them when the files change: renewals replace the files. */
 import { readFile } from 'node:fs/promises';
 import type { Gauge } from 'prom-client';
 import { PeriodicTask } from '../async/periodic-task.ts';
@@ -23,19 +23,19 @@ interface Deps {
 }
 
 /**
- * How often the files are read: they are small. Events of the file system would not see every replacement: links may be followed
- * through other folders, as those of certbot and Kubernetes are, and network file systems send none.
+ * How often the files are read: they are small. File system events miss some replacements: certbot and Kubernetes replace links in
+ * other folders, and network file systems send no events.
  */
-export const lookEveryMs = 10_000;
+export const reloadEveryMs = 10_000;
 
 const dayMs = 24 * 3600 * 1000;
 
-/** What renews certificates does so when a third of their time is left. */
+/** ACME clients renew a certificate when a third of its time is left. */
 const warnAtShareLeft = 1 / 4;
 
 const warnAtMostMs = 14 * dayMs;
 
-/** A pair in use, and what was last found in its files. */
+/** A pair in use, and the state of its files. */
 interface Watched {
   readonly files: PairFiles;
   pair: CertificatePair;
@@ -50,7 +50,7 @@ export class CertificateFiles implements AsyncDisposable {
   readonly #deps: Deps;
   readonly #watched: readonly Watched[];
   readonly #metrics: MetricGroup;
-  readonly #looks: PeriodicTask;
+  readonly #reloads: PeriodicTask;
   readonly #actions: ((pairs: readonly CertificatePair[]) => void)[] = [];
   #warnedMs = -Infinity;
 
@@ -58,8 +58,8 @@ export class CertificateFiles implements AsyncDisposable {
     this.#deps = deps;
     this.#metrics = new MetricGroup(deps.metrics);
     this.#watched = watched;
-    this.#looks = new PeriodicTask(deps.clock, lookEveryMs, async () => await this.#lookOrLog());
-    this.#measure();
+    this.#reloads = new PeriodicTask(deps.clock, reloadEveryMs, async () => await this.#reloadOrLog());
+    this.#registerMetrics();
     for (const each of watched) this.#logPair(each, 'Using a TLS certificate');
     this.#warnOfExpiry();
   }
@@ -82,31 +82,31 @@ export class CertificateFiles implements AsyncDisposable {
     this.#actions.push(action);
   }
 
-  /** Reads the files now. A pair that cannot be used leaves the last one in use. */
-  async look(): Promise<void> {
-    await this.#looks.run();
+  /** Reads the files now. If a pair cannot be used, the previous one stays in use. */
+  async reload(): Promise<void> {
+    await this.#reloads.run();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#looks[Symbol.asyncDispose]();
+    await this.#reloads[Symbol.asyncDispose]();
     this.#metrics[Symbol.dispose]();
   }
 
-  async #lookOrLog(): Promise<void> {
-    await this.#look().catch((error: unknown) => {
-      this.#deps.log.error({ err: error }, 'Cannot use what was found in the files of TLS certificates');
+  async #reloadOrLog(): Promise<void> {
+    await this.#reload().catch((error: unknown) => {
+      this.#deps.log.error({ err: error }, 'Cannot reload the files of TLS certificates');
     });
   }
 
-  async #look(): Promise<void> {
+  async #reload(): Promise<void> {
     let isChanged = false;
-    for (const each of this.#watched) if (await this.#lookAt(each)) isChanged = true;
+    for (const each of this.#watched) if (await this.#reloadPair(each)) isChanged = true;
     if (isChanged) for (const action of this.#actions) action(this.pairs);
     this.#warnOfExpiry();
   }
 
   /** Returns whether the pair was replaced. */
-  async #lookAt(watched: Watched): Promise<boolean> {
+  async #reloadPair(watched: Watched): Promise<boolean> {
     try {
       const { pair, terms } = await readPair(watched.files);
       watched.problem = undefined;
@@ -130,7 +130,7 @@ export class CertificateFiles implements AsyncDisposable {
     watched.isReported = true;
     this.#deps.log.error(
       { ...watched.files, err: error },
-      'A new TLS certificate cannot be used, the last one stays in use',
+      'A new TLS certificate cannot be used, the previous one stays in use',
     );
   }
 
@@ -138,7 +138,7 @@ export class CertificateFiles implements AsyncDisposable {
     this.#deps.log.info({ ...files, names: terms.names, notAfter: terms.notAfter }, message);
   }
 
-  /** Once a day. */
+  /** Warns at most once a day. */
   #warnOfExpiry(): void {
     const { clock, log } = this.#deps;
     const nowMs = clock.now().getTime();
@@ -152,7 +152,7 @@ export class CertificateFiles implements AsyncDisposable {
     }
   }
 
-  #measure(): void {
+  #registerMetrics(): void {
     this.#gauge(
       'berth_tls_certificate_expiry_timestamp_seconds',
       'When a TLS certificate expires, by its file',

@@ -9,9 +9,9 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** What a certificate says. */
+/** The names and the validity period of a certificate. */
 export interface CertificateTerms {
-  /** The names for which it holds, such as `example.com` or `*.example.com`. */
+  /** The names for which it is valid, such as `example.com` or `*.example.com`. */
   readonly names: readonly string[];
   readonly notBefore: Date;
   readonly notAfter: Date;
@@ -22,12 +22,12 @@ export class CertificateError extends Error {
   override readonly name = 'CertificateError';
 }
 
-/** Checks that a pair can be used, and returns what its certificate says. Throws `CertificateError`. */
+/** Checks that a pair can be used, and returns the names and validity period of its certificate. Throws `CertificateError`. */
 export function checkPair({ certificate, key }: CertificatePair): CertificateTerms {
   const own = parseCertificate(certificate);
   if (!own.checkPrivateKey(parseKey(key))) throw new CertificateError('The key does not belong to the certificate');
   try {
-    // Reads the whole chain, which may end in the middle of a certificate.
+    // Parses the whole chain, which may be cut off in the middle of a certificate.
     createSecureContext({ cert: certificate, key });
   } catch (error) {
     throw new CertificateError('The certificates after the first one cannot be read', { cause: error });
@@ -35,8 +35,8 @@ export function checkPair({ certificate, key }: CertificatePair): CertificateTer
   return termsOf(own);
 }
 
-/** Whether a certificate holds for a host. */
-export function holdsFor(certificate: X509Certificate, host: string): boolean {
+/** Whether a certificate is valid for a host. */
+export function isValidFor(certificate: X509Certificate, host: string): boolean {
   return certificate.checkHost(host) !== undefined;
 }
 

@@ -2,11 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import type { SecureContext, SecureContextOptions, Server } from 'node:tls';
-import { holdsFor } from './certificate-pair.ts';
+import { isValidFor } from './certificate-pair.ts';
 import type { CertificatePair } from './certificate-pair.ts';
 
 /**
- * What every browser and container engine of the last ten years speaks, and nothing weaker: TLS 1.2 with forward secrecy and
+ * Supported by every browser and container engine of the last ten years, and nothing weaker: TLS 1.2 with forward secrecy and
  * authenticated encryption (https://ssl-config.mozilla.org, "intermediate", without DHE), and TLS 1.3.
  */
 const terms = {
@@ -30,12 +30,12 @@ interface Entry {
   readonly context: SecureContext;
 }
 
-/** The certificates of a thread. Connections that are open keep theirs when they are replaced. */
+/** The certificates of a thread. Open connections keep their certificate when it is replaced. */
 export class SecureContexts {
   #entries: readonly Entry[];
   readonly #servers = new Set<Server>();
 
-  /** The pairs must be checked. The first one is for clients that name no host, or one for which none holds. */
+  /** The pairs must have been checked. The first one is for clients that name no host, or a host without a certificate. */
   constructor(pairs: readonly CertificatePair[]) {
     this.#entries = pairs.map(entryOf);
   }
@@ -69,7 +69,7 @@ export class SecureContexts {
   }
 
   #choose(name: string): Entry {
-    return this.#entries.find(({ certificate }) => holdsFor(certificate, name)) ?? this.#first;
+    return this.#entries.find(({ certificate }) => isValidFor(certificate, name)) ?? this.#first;
   }
 
   #setDefault(server: Server): void {

@@ -12,31 +12,31 @@ import { endWithoutRest, StreamResponse } from './stream-response.ts';
 const kib = 1024;
 
 /**
- * What one connection may cost. Node and nghttp2 bound the rest: frames of a head (8), acknowledgements that wait, and settings in a
+ * The limits of one connection. Node and nghttp2 limit the rest: frames of a head (8), pending acknowledgements, and settings in a
  * frame (32).
  */
 const limits = {
   settings: {
     /** More than browsers and curl request at a time. */
     maxConcurrentStreams: 128,
-    /** What a client may send of one body before it is read: with 64 KiB, the default, uploads over long distances are slow. */
+    /** How many unread bytes of one body a client may send. With the default, 64 KiB, uploads over long distances are slow. */
     initialWindowSize: 512 * kib,
     enableConnectProtocol: false,
   },
-  /** Clients may send each cookie as a header of its own. */
+  /** Clients may send each cookie as a separate header. */
   maxHeaderListPairs: 1_000,
-  /** Mebibytes, for heads and for bodies that wait. */
+  /** Megabytes, for heads and unread bodies. */
   maxSessionMemory: 10,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
-  /** Against CVE-2023-44487. Twice as many streams as may be open: a browser cancels them all when its user leaves a page. More are allowed 33 a second. */
+  /** Against CVE-2023-44487. Twice the open streams: a browser cancels all of them when its user leaves a page. More are allowed at 33 per second. */
   streamResetBurst: 256,
   streamResetRate: 33,
   /** Backends may repeat any header. */
   strictSingleValueFields: false,
 };
 
-/** The same for all bodies of a connection together. */
+/** How many unread bytes of all bodies together a client may send on a connection. */
 const connectionWindowBytes = 2 * kib * kib;
 
 const sweepMs = 5_000;
@@ -49,7 +49,7 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 interface Session {
   readonly session: ServerHttp2Session;
   streams: number;
-  /** Since when it has no stream. */
+  /** The time since which the session has no stream. */
   idleSinceMs: number;
   limitMs: number;
 }
@@ -77,7 +77,7 @@ export class Http2Connections {
     this.#server.emit('connection', socket);
   }
 
-  /** Lets clients open no further streams, and closes each connection with its last one. */
+  /** Rejects new streams, and closes each connection after its last stream. */
   closeIdle(): void {
     this.#isClosing = true;
     for (const { session } of this.#sessions) session.close();
@@ -120,7 +120,7 @@ export class Http2Connections {
     this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse);
   }
 
-  /** Closes connections that no request uses. A client keeps one open with pings otherwise. */
+  /** Closes connections without requests. Otherwise, a client could keep a connection open with pings. */
   #closeSilent(): void {
     const nowMs = performance.now();
     for (const { session, streams, idleSinceMs, limitMs } of this.#sessions) {

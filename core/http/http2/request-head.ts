@@ -10,10 +10,10 @@ export interface RequestHead {
   readonly rawHeaders: string[];
 }
 
-/** Node's server for HTTP/1.1 accepts these; CONNECT asks a proxy for a connection to any host. */
+/** The methods that Node's HTTP/1.1 server accepts, without CONNECT, which asks a proxy for a connection to any host. */
 const methods: ReadonlySet<string> = new Set(METHODS.filter((method) => method !== 'CONNECT'));
 
-/** Belong to one connection, which HTTP/2 frames itself: such a request is malformed (RFC 9113, section 8.2.2). */
+/** Headers of a single HTTP/1.1 connection: an HTTP/2 request that has one is malformed (RFC 9113, section 8.2.2). */
 const forbidden: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -27,7 +27,7 @@ const forbidden: ReadonlySet<string> = new Set([
  * Translates a head. Returns `undefined` if the request is malformed, or if two servers could read it differently.
  *
  * @param raw - name, value, name, value, with pseudo-headers
- * @param hasBody - whether more than the head follows
+ * @param hasBody - whether a body follows the head
  */
 export function requestHead(raw: readonly string[], hasBody: boolean): RequestHead | undefined {
   const pseudo: Record<string, string> = {};
@@ -37,7 +37,7 @@ export function requestHead(raw: readonly string[], hasBody: boolean): RequestHe
     const [name = '', value = ''] = [raw[i], raw[i + 1]];
     if (name.startsWith(':')) pseudo[name] = value;
     else if (forbidden.has(name)) return undefined;
-    // Clients may send each cookie as a header of its own (RFC 9113, section 8.2.3).
+    // Clients may send each cookie as a separate header (RFC 9113, section 8.2.3).
     else if (name === 'cookie') crumbs.push(value);
     else fields.push([name, value]);
   }
@@ -51,12 +51,12 @@ export function requestHead(raw: readonly string[], hasBody: boolean): RequestHe
   return { method, url, headers: joined(all), rawHeaders: all.flat() };
 }
 
-/** The one host of a request. A request without one, or with two different ones, has none. */
+/** The host of a request, or `undefined` if it names none, or two different hosts. */
 function hostOf(authority: string | undefined, fields: readonly (readonly [string, string])[]): string | undefined {
   const hosts = fields.flatMap(([name, value]) => (name === 'host' ? [value] : []));
   if (authority !== undefined) hosts.push(authority);
   const [host = ''] = hosts;
-  // A user in front of the host is not allowed (RFC 9113, section 8.3.1), and servers disagree about what the host is then.
+  // A user in front of the host is not allowed (RFC 9113, section 8.3.1), and servers disagree about the host in that case.
   return host !== '' && !host.includes('@') && hosts.every((each) => each === host) ? host : undefined;
 }
 

@@ -3,8 +3,8 @@ import { constants } from 'node:http2';
 import type { ServerHttp2Stream } from 'node:http2';
 
 /**
- * Shows a stream of HTTP/2 as a connection of HTTP/1.1 with a single request. The handler of the request asks its connection for the
- * client's address, and for how much was sent.
+ * Presents an HTTP/2 stream as an HTTP/1.1 connection with a single request. The request's handler reads the client's address and the
+ * byte counts from it.
  */
 export class StreamConnection extends EventEmitter {
   readonly encrypted = true;
@@ -28,7 +28,7 @@ export class StreamConnection extends EventEmitter {
     return !this.#stream.closed;
   }
 
-  /** Ends the stream, and not the connection with its other streams. */
+  /** Ends the stream, but not the connection with its other streams. */
   destroy(): this {
     if (!this.#stream.closed) this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
     return this;

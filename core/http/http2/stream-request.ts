@@ -5,8 +5,8 @@ import type { RequestHead } from './request-head.ts';
 import type { StreamConnection } from './stream-connection.ts';
 
 /**
- * A request of HTTP/2 with the interface of a request of HTTP/1.1. Node's own compatibility layer reports the headers as HTTP/2 has
- * them, and ends a body that was cut off as if it was complete.
+ * An HTTP/2 request with the interface of an HTTP/1.1 request. Node's own compatibility layer reports the headers in HTTP/2 form, and
+ * ends a body that was cut off as if it was complete.
  */
 export class StreamRequest extends Readable {
   readonly httpVersion = '1.1';
@@ -32,7 +32,7 @@ export class StreamRequest extends Readable {
     this.socket = socket;
     this.#stream = stream;
     this.complete = stream.endAfterHeaders;
-    // An error of a request that nothing reads is not an error of the process.
+    // An error of a request that no handler reads is not an error of the process.
     this.on('error', () => {});
     if (this.complete) this.push(null);
     else this.#read();
@@ -42,7 +42,7 @@ export class StreamRequest extends Readable {
     return this.socket;
   }
 
-  /** The client has cut off its request, or its answer has ended before it: the rest is not read. */
+  /** Ends the body early, because the client has cut it off or the answer has ended: the rest is not read. */
   cut(): void {
     if (this.complete || this.destroyed) return;
     this.destroy(Object.assign(new Error('The client has ended the stream'), { code: 'ECONNRESET' }));
@@ -57,7 +57,7 @@ export class StreamRequest extends Readable {
     stream.on('trailers', (_trailers, _flags, raw?: string[]) => (this.rawTrailers = raw ?? []));
     stream.on('data', (bytes: Buffer) => {
       this.socket.bytesRead += bytes.length;
-      // The rest of a request that was cut is dropped.
+      // The rest of a body that ended early is dropped.
       if (!this.destroyed && !this.push(bytes)) stream.pause();
     });
     stream.once('aborted', () => this.cut());

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import type { StreamConnection } from './stream-connection.ts';
 import type { StreamRequest } from './stream-request.ts';
 
-/** Belong to a connection of HTTP/1.1 (RFC 9113, section 8.2.2). */
+/** Headers of a single HTTP/1.1 connection, which HTTP/2 does not allow (RFC 9113, section 8.2.2). */
 const connectionHeaders: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -20,7 +20,7 @@ type Value = string | number | readonly string[];
 /** Headers by name, or name, value, name, value. */
 type Headers = Readonly<Record<string, Value | undefined>> | readonly string[];
 
-/** The answer to a request of HTTP/2, with the interface of an answer of HTTP/1.1. If it is destroyed, the client sees an error. */
+/** The answer to an HTTP/2 request, with the interface of an HTTP/1.1 answer. If it is destroyed, the client sees an error. */
 export class StreamResponse extends Writable {
   statusCode = 200;
   shouldKeepAlive = true;
@@ -35,7 +35,7 @@ export class StreamResponse extends Writable {
     this.#stream = stream;
     this.req = request;
     this.socket = request.socket;
-    // Its `close` follows.
+    // `close` follows each error.
     stream.on('error', () => {});
     stream.once('close', () => this.#onClose());
     stream.once('wantTrailers', () => stream.sendTrailers(this.#trailers));
@@ -102,7 +102,7 @@ export class StreamResponse extends Writable {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     this.flushHeaders();
-    // Answers to HEAD, and those without a body by their status, have ended with their head.
+    // Answers to HEAD, and answers whose status allows no body, have ended with their head.
     if (chunk.length === 0 || this.#stream.writableEnded || this.#stream.closed) {
       callback();
       return;
@@ -130,10 +130,10 @@ export class StreamResponse extends Writable {
   }
 }
 
-/** A reset overtakes the end of the answer, which is sent well within this time. */
+/** How long a reset waits, so that it does not overtake the end of the answer, which is sent well within this time. */
 const restMs = 1_000;
 
-/** Drops what the client still sends after the answer, and resets the stream, so that it stops sending (RFC 9113, section 8.1). */
+/** Drops the rest of the request after the answer, and resets the stream, so that the client stops sending (RFC 9113, section 8.1). */
 export function endWithoutRest(stream: ServerHttp2Stream): void {
   if (stream.closed || stream.readableEnded) return;
   stream.resume();
@@ -141,7 +141,7 @@ export function endWithoutRest(stream: ServerHttp2Stream): void {
   stream.once('close', () => clearTimeout(end));
 }
 
-/** Headers as HTTP/2 has them: in lower case, several values of a name together, without those of a connection. */
+/** Headers in HTTP/2 form: names in lower case, values grouped by name, no connection headers. */
 function fieldsOf(headers: Headers): OutgoingHttpHeaders {
   const fields = Object.create(null) as Record<string, string | string[]>;
   for (const [name, value] of entriesOf(headers)) {

@@ -1,4 +1,4 @@
-/** Jobs on Redis, for tests of what becomes of them: each has a part, by which it is known again. */
+/** Jobs on Redis for tests that check which jobs run. Each job is identified by its part, a number. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { JobHandlers, QueueError } from '../queue.ts';
@@ -6,10 +6,10 @@ import type { JobKind, Queue } from '../queue.ts';
 
 export const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
 
-/** For what takes Redis, or another process, a while. A test that passes does not wait so long. */
+/** Polling of conditions that Redis or another process must reach. A test that passes does not wait this long. */
 export const soon = { interval: 20, timeout: 60_000 };
 
-/** The parts whose jobs have begun, and what takes the jobs. */
+/** The parts whose jobs have begun, and the handlers that run the jobs. */
 export function partsOf(onPart: (part: number) => Promise<void>) {
   const parts = new Set<number>();
   const handlers = new JobHandlers().on(work, async ({ part }) => {
@@ -19,12 +19,12 @@ export function partsOf(onPart: (part: number) => Promise<void>) {
   return { parts, handlers };
 }
 
-/** Adds `count` jobs one after another, and more until `isEnough`. Returns the parts of those that the queue has added. */
+/** Adds `count` jobs one after another, and more until `isEnough`. Returns the parts that the queue has added. */
 export async function addMany(queue: Queue, count: number, isEnough = () => true): Promise<number[]> {
   const added: number[] = [];
   for (let part = 0; part < count || !isEnough(); part += 1) {
     if (await isAdded(queue, part)) added.push(part);
-    // A queue that refuses at once would otherwise be asked without a pause.
+    // Otherwise, a queue that rejects at once would be called without a pause.
     else await delay(5);
   }
   return added;

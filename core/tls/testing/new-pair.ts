@@ -7,7 +7,7 @@ import type { CertificatePair } from '../certificate-pair.ts';
 
 const run = promisify(execFile);
 
-/** Creates a certificate for host names, signed by itself, with openssl. Clients trust it if it is among their authorities. */
+/** Creates a self-signed certificate for host names, with openssl. Clients trust it if it is among their authorities. */
 export async function newPair(names: readonly string[], { days = 30 } = {}): Promise<CertificatePair> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-certificate-'));
   try {
