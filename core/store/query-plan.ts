@@ -55,20 +55,20 @@ export interface QueryPlan {
 
 /** Plans a query. Throws `StoreError` `not-indexed` if its index cannot serve it. */
 export function planQuery(collection: AnyCollection, query: AnyQuery): QueryPlan {
-  const refuse = (why: string) =>
+  const unsupported = (why: string) =>
     new StoreError('not-indexed', `Index "${query.index}" of "${collection.name}" cannot serve this query: ${why}`);
   const declared = collection.indexes[query.index];
-  if (!declared) throw refuse('there is no such index');
+  if (!declared) throw unsupported('there is no such index');
   const { fields, omitsNull } = indexOf(declared);
   const { limit } = query;
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 0)) {
     throw new RangeError(`A limit is a count of documents, not ${limit}`);
   }
-  const equals = planEquals(query, fields, refuse);
+  const equals = planEquals(query, fields, unsupported);
   const orderBy = fields.slice(equals.length);
-  const range = planRange(query, orderBy[0] ?? 'id', refuse);
+  const range = planRange(query, orderBy[0] ?? 'id', unsupported);
   const hasFirst = equals[0] ? equals[0].value !== null : range !== undefined;
-  if (omitsNull && !hasFirst) throw refuse(`it has no document without "${fields[0]}", so name a value or a range`);
+  if (omitsNull && !hasFirst) throw unsupported(`it has no document without "${fields[0]}", so name a value or a range`);
   return {
     equals,
     orderBy,
@@ -94,38 +94,38 @@ export function assertIndexable(collection: AnyCollection, document: object): vo
   }
 }
 
-type Refuse = (why: string) => StoreError;
+type Unsupported = (why: string) => StoreError;
 
 function planEquals(
   query: AnyQuery,
   fields: readonly string[],
-  refuse: Refuse,
+  unsupported: Unsupported,
 ): { field: string; value: IndexValue }[] {
   const equals = query.equals ?? {};
   const count = Object.keys(equals).length;
-  if (count > fields.length) throw refuse('"equals" names more fields than it has');
+  if (count > fields.length) throw unsupported('"equals" names more fields than it has');
   return fields.slice(0, count).map((field) => {
     const value = equals[field];
-    if (value === undefined) throw refuse(`"equals" must begin with "${field}"`);
+    if (value === undefined) throw unsupported(`"equals" must begin with "${field}"`);
     return { field, value: checked(value) };
   });
 }
 
-function planRange(query: AnyQuery, field: string, refuse: Refuse): PlannedRange | undefined {
+function planRange(query: AnyQuery, field: string, unsupported: Unsupported): PlannedRange | undefined {
   const { from, after, to, before } = query.range ?? {};
   if ([from, after, to, before].every((bound) => bound === undefined)) return undefined;
   if ((from !== undefined && after !== undefined) || (to !== undefined && before !== undefined)) {
-    throw refuse('"range" has two lower or two upper bounds');
+    throw unsupported('"range" has two lower or two upper bounds');
   }
   if (from === null || to === null || before === null) {
-    throw refuse('null is in no range, find it with "equals", and everything else with "after"');
+    throw unsupported('a range never contains null, find null with "equals", and everything else with "after"');
   }
   const lower = boundOf(from, after);
   const upper = boundOf(to, before);
   const some = lower ?? upper;
   if (!some) return { field, type: 'any' };
   const type = indexType(some.value);
-  if (upper && indexType(upper.value) !== type) throw refuse('the bounds of "range" are of different types');
+  if (upper && indexType(upper.value) !== type) throw unsupported('the bounds of "range" are of different types');
   return { field, type, ...(lower && { lower }), ...(upper && { upper }) };
 }
 

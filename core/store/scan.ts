@@ -1,10 +1,10 @@
-/** Going through documents in batches. Between two batches nothing is held but a position: no cursor and no transaction. */
+/** Scans documents in batches. Between two batches only a position is kept: no cursor and no transaction. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { indexOf, indexType } from './query-plan.ts';
 import type { AnyCollection, IndexType } from './query-plan.ts';
 import type { Collection, IndexValue, Query, Scan, Store, StoredDocument } from './store.ts';
 
-/** Large enough that requests to the store cost little beside documents, small enough that a batch delays nothing else. */
+/** Large enough that requests to the store cost little compared with documents, small enough that a batch delays nothing else. */
 const defaultBatchSize = 500;
 
 /** The smallest value of each type, in the order of types in an index. */
@@ -26,7 +26,7 @@ export async function* scanInBatches<T extends StoredDocument, Index extends str
     yield* batch;
     const last = batch.at(-1);
     if (!last || batch.length < batchSize) return;
-    // An embedded store answers at once: requests that came meanwhile go first.
+    // An embedded store answers synchronously: waiting requests run first.
     await nextTurn();
     batch = [];
     for (const next of queriesAfter(collection, query, last)) {
@@ -37,8 +37,8 @@ export async function* scanInBatches<T extends StoredDocument, Index extends str
 }
 
 /**
- * Queries that together find what follows a document in the order of its index: first those with the same values in all
- * fields and a later ID, then those that agree in all fields but the last, and so on up to the fields of `equals`.
+ * Queries that together find the documents after a document in the order of its index: first documents with the same values in all
+ * fields and a later ID, then documents that agree in all fields but the last, and so on up to the fields of `equals`.
  */
 function* queriesAfter(
   { indexes }: AnyCollection,
@@ -58,7 +58,7 @@ function* queriesAfter(
 
 type Range = NonNullable<Query<StoredDocument, string>['range']>;
 
-/** What follows a value within a range of the query. Each of these finds values of one type, or all that is not null. */
+/** Ranges of the values after a value, within a range of the query. Each finds values of one type, or all values but null. */
 function rangesAfter(value: IndexValue, range: Range = {}): Range[] {
   if (value === null) return [{ after: null }];
   const { to, before } = range;

@@ -54,7 +54,7 @@ interface Measurement {
 /**
  * The time of a server, computed from this machine's steady clock and compared with the server every few seconds of use. Its error
  * is at most half a round trip (100 ms, usually under 1 ms), plus 1 ms for the server's resolution and 2.5 ms for drift. It may go
- * back by as much after a comparison, or when another server becomes the primary.
+ * back by that error after a comparison, or when another server becomes the primary.
  */
 export class ServerTime {
   readonly #read: () => Promise<Date>;

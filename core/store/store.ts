@@ -26,9 +26,8 @@ export interface Collection<T extends StoredDocument, Index extends string = str
 export type IndexFields<Field extends string = string> = readonly Field[];
 
 /**
- * An index of the documents whose value of its first field is not null. The other documents add nothing to it: for a field that few
- * documents have, it stays small, and the insertion of the others does not write to it. A query names a value or a range of the first
- * field.
+ * An index of the documents in which its first field is not null. The index of a field that few documents have stays small, and
+ * inserting other documents does not write to it. A query must name a value or a range of the first field.
  */
 export interface PartialIndex<Field extends string = string> {
   readonly fields: IndexFields<Field>;
@@ -119,7 +118,7 @@ export interface Store extends AsyncDisposable {
     query: Query<T, Index>,
   ): Promise<T[]>;
 
-  /** The IDs of the documents that `find` would find, in its order. Reads the index, and not the documents. Throws as `find`. */
+  /** The IDs of the documents that `find` would find, in its order. Reads only the index. Throws as `find`. */
   findIds<T extends StoredDocument, Index extends string>(
     collection: Collection<T, Index>,
     query: Query<T, Index>,

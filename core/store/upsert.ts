@@ -20,7 +20,7 @@ export async function upsert<T extends StoredDocument>(
   }
 }
 
-/** Inserts a document, unless there is one with its ID, which stays as it is. Returns whether it was inserted. */
+/** Inserts a document, unless a document with its ID exists. Returns whether it was inserted. */
 export async function insertIfAbsent<T extends StoredDocument>(
   store: Store,
   collection: Collection<T>,

@@ -30,7 +30,7 @@ const answerTimeoutMs = 10_000;
 const commandNotFound = 59;
 
 /**
- * Overrides the URL. Writes are acknowledged by a majority and from its journals, so they survive a failover; a standalone server
+ * Overrides the URL. Writes are acknowledged by a majority after they are in its journals, so they survive a failover; a standalone server
  * is its own majority. Reads go to the primary with `local`: it has every acknowledged write. `majority` could miss current writes,
  * so that version checks would fail repeatedly; `linearizable` costs a round trip within the replica set for each read. A deposed
  * primary may answer for some seconds; that is harmless, because a majority rejects the writes that follow from its answers.

@@ -39,8 +39,8 @@ export function indexKeys(fields: readonly string[]): Record<string, 1> {
 }
 
 /**
- * Which documents a partial index contains. A comparison with a value, and `$ne: null`, imply it for the server's planner. A field that
- * is null in so many words is in the index, too, which changes no result.
+ * The filter of a partial index. A comparison with a value, and `$ne: null`, imply it for the server's planner. The index also
+ * contains fields that are explicitly null, which changes no result.
  */
 export function partialFilter({ fields: [first = 'id'], omitsNull }: AnyIndex): MongoPartialFilter | undefined {
   return omitsNull ? { [fieldPath(first)]: { $exists: true } } : undefined;

@@ -113,7 +113,7 @@ async function insertAll(
   }
 }
 
-/** Runs a write. If its result is unknown, runs `retry`, which finds it out. */
+/** Runs a write. If its result is unknown, runs `retry`, which determines it. */
 async function retryUncertain(write: () => Promise<boolean>, retry: () => Promise<boolean>): Promise<boolean> {
   try {
     return await write();
@@ -125,6 +125,6 @@ async function retryUncertain(write: () => Promise<boolean>, retry: () => Promis
 
 /** Another process has written the document since: whether this write happened before that is unknown. */
 function unknownResult(what: string): StoreError {
-  const message = `The connection broke while a document was ${what}, and it was written to since: it may have happened`;
+  const message = `The connection broke while a document was being ${what}, and another write followed: the outcome is unknown`;
   return new StoreError('unavailable', message);
 }

@@ -1,23 +1,23 @@
 /** The settings of every connection. In JavaScript, because the writer's thread needs it: see `writer-thread.mjs`. */
 import { DatabaseSync } from 'node:sqlite';
 
-/** How long a connection waits for the other one's lock, which is held for moments only (at opening and closing). */
+/** How long a connection waits for another connection's lock, which is held only briefly (at opening and closing). */
 const busyTimeoutMs = 5_000;
 
-/** `PRAGMA synchronous` answers with a number; this is FULL: every commit is synced before it counts. */
+/** The number that `PRAGMA synchronous` returns for FULL: every commit is synced before it counts. */
 const synchronousFull = 2;
 
-/** A write-ahead log that one large transaction blew up is cut back to this at the next checkpoint. */
+/** The size to which the next checkpoint truncates a write-ahead log that a large transaction has enlarged. */
 const keptLogBytes = 64 * 1024 * 1024;
 
 /** The part of the data that is kept in memory, in KiB: enough for the upper levels of every index. */
 const cacheKib = 16 * 1024;
 
-/** SQLite's result codes stand in the lowest byte, details above: https://sqlite.org/rescode.html */
+/** SQLite's result code is in the lowest byte, its details are in the others: https://sqlite.org/rescode.html */
 const resultCodeMask = 0xff;
 const sqliteFull = 13;
 
-/** The index of the write-ahead log could not be made larger: in memory that is a file, and so on the disk. */
+/** The index of the write-ahead log, a memory-mapped file, could not be enlarged on the disk. */
 const sqliteIoErrShmSize = 4874;
 
 /**
@@ -40,8 +40,8 @@ export function isFull(error) {
 export function openDatabase(file) {
   const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
   try {
-    // Before anything is written: it cannot be changed later, and to set it again writes, which a full disk could refuse. What is
-    // free is given back by the writer, in small steps.
+    // Set before the first write, and only then: it cannot be changed later, and setting it again is a write, which fails on a full
+    // disk. The writer returns free pages to the disk in small steps.
     const { page_count: pages } = database.prepare('PRAGMA page_count').get() ?? {};
     if (pages === 0) database.exec('PRAGMA auto_vacuum = INCREMENTAL');
     database.exec(
@@ -52,7 +52,7 @@ export function openDatabase(file) {
     const { synchronous } = database.prepare('PRAGMA synchronous').get() ?? {};
     if (journalMode !== 'wal' || synchronous !== synchronousFull) {
       const settings = `journal ${String(journalMode)}, synchronous ${String(synchronous)}`;
-      throw new Error(`SQLite refuses to write durably here (${settings})`);
+      throw new Error(`SQLite cannot write durably here (${settings})`);
     }
     return database;
   } catch (error) {

@@ -16,9 +16,9 @@ export async function makePrivate(file: string): Promise<void> {
 }
 
 /**
- * Reserves space for the next opening. SQLite cannot even read without the index of its write-ahead log, which it deletes when it is
- * closed and creates when it is opened. On a disk that has filled up meanwhile it cannot. So a ballast file stands beside the
- * database, and is deleted when its space is needed.
+ * Reserves space for the next opening. SQLite cannot even read without the index of its write-ahead log, which it deletes at closing
+ * and creates at opening. That fails if the disk has filled up meanwhile, so a ballast file beside the database is deleted when its
+ * space is needed.
  */
 const ballastFile = 'berth.ballast';
 

@@ -68,7 +68,7 @@ function lockedMessage(folder: string, holderPath: string): string {
   return `The data in "${folder}" is in use by ${owner}: stop that process, or use another data folder`;
 }
 
-/** The holder in the file, if its process is running. A dead process may have left the file, and the next not yet replaced it. */
+/** The holder in the file, if its process is running. A dead process may have left the file, and the next holder not yet replaced it. */
 function readHolder(holderPath: string): Holder | undefined {
   try {
     const holder = JSON.parse(readFileSync(holderPath, 'utf8')) as Holder;

@@ -3,9 +3,9 @@ import { openDatabase } from './database.mjs';
 import type { SqlValue } from './query.ts';
 
 /**
- * A connection that only reads. The reads that a callback of the event loop makes, up to where it waits for something else, share one
- * transaction: each transaction locks and unlocks the file, which takes as long as a read. So they see one state of the database,
- * in which everything is written that any code which ran before in this thread may know of.
+ * A read-only connection. The reads of one callback of the event loop share a transaction, because each transaction locks and unlocks
+ * the file, which takes as long as a read. So these reads see one state of the database, which contains every write that earlier code
+ * of this thread may have observed.
  */
 export class SqliteReader implements Disposable {
   readonly #database: DatabaseSync;
@@ -37,7 +37,7 @@ export class SqliteReader implements Disposable {
   #begin(): void {
     if (this.#database.isTransaction) return;
     this.#prepared('BEGIN').run();
-    // Runs when no promise is left whose code could go on now.
+    // Runs after all promise callbacks that can run now.
     process.nextTick(() => this.#end());
   }
 

@@ -35,9 +35,9 @@ export interface SqliteShare {
   readonly port: MessagePort;
 }
 
-/** The store of the process. */
+/** The store in the thread that opened it. */
 export interface OwnedSqliteStore extends Store {
-  /** For one other thread, which calls `openSharedSqliteStore`. It must close its store before this one is closed. */
+  /** Shares the store with one other thread, which calls `openSharedSqliteStore` and must close its store before this one is closed. */
   share(): SqliteShare;
 }
 
@@ -64,8 +64,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Owne
 }
 
 /**
- * Opens the store that another thread of this process has opened: it reads with a connection of its own, so that no thread waits for
- * another one, and the thread that writes is the same.
+ * Opens the store that another thread of this process has opened. It reads with its own connection, so that no thread waits for
+ * another one, and writes through the same writer thread.
  */
 export async function openSharedSqliteStore(
   { file, port }: SqliteShare,
@@ -239,7 +239,7 @@ class SqliteStore implements Store {
 
   /** Finishes accepted operations, then closes. */
   async #close(): Promise<void> {
-    // Runs the changes that wait for others of the same document, too. New operations are rejected meanwhile.
+    // Also runs changes that wait for other changes of the same document. New operations are rejected meanwhile.
     await this.#operations.settled();
     await this.#resources.disposeAsync();
   }

@@ -1,6 +1,6 @@
 /**
- * The thread that writes: the only connection that does. Started by `writer.ts`. In JavaScript: for TypeScript, Node
- * would load what strips its types into each thread, which takes 10 MB.
+ * The writer thread, which has the only connection that writes. Started by `writer.ts`. Written in JavaScript, because for TypeScript
+ * Node would load its type stripper into each thread, which takes 10 MB.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { collectAfterMs, collectStart } from '../../heap/collect-start.mjs';
@@ -10,17 +10,17 @@ import { isFull, openDatabase } from './database.mjs';
 /** @import { MessagePort } from 'node:worker_threads' */
 /** @import { ThreadAnswer, ThreadData, ThreadRequest, Write } from './writer.ts' */
 
-/** The version of the layout of tables. A newer Berth that changes it raises this, so that an older one keeps off. */
+/** The version of the tables' layout. Raised with each change of the layout, so that older versions of Berth reject the data. */
 const layoutVersion = 1;
 
-/** Free pages that stay in the file, 4 MiB: what is deleted in a minute of ordinary use makes room for what comes next. */
+/** Free pages that stay in the file, 4 MiB: about what a minute of ordinary use deletes, for the next inserts. */
 const keptFreePages = 1024;
 
-/** What a step gives back at most, 1 MiB: more than a batch of deletions frees, and a millisecond or two of this thread. */
+/** The most pages that one step returns to the disk, 1 MiB: more than a batch of deletions frees, and it takes a millisecond or two. */
 const stepPages = 256;
 
 /**
- * @param {MessagePort} owner - of the thread that started this one
+ * @param {MessagePort} owner - the port to the thread that started this one
  * @param {ThreadData} data
  */
 function start(owner, data) {
@@ -28,7 +28,7 @@ function start(owner, data) {
   let database;
   try {
     database = openDatabase(data.file);
-    layOut(database, data);
+    updateSchema(database, data);
   } catch (error) {
     answer(owner, failure(error));
     owner.close();
@@ -48,7 +48,7 @@ function answer(port, message) {
   port.postMessage(message);
 }
 
-/** Takes the requests of all threads, one after another. */
+/** Handles the requests of all threads, one after another. */
 class Requests {
   #owner;
   #database;
@@ -73,7 +73,7 @@ class Requests {
     port.on('message', (/** @type {ThreadRequest} */ request) => {
       if (request.kind === 'write') {
         answer(port, writeAll(this.#database, this.#statements, request.writes));
-        giveSpaceBack(this.#database, this.#countFree);
+        returnFreePages(this.#database, this.#countFree);
       } else if (request.kind === 'connect') this.#connect(request.port);
       else this.#close(port);
     });
@@ -96,19 +96,19 @@ class Requests {
 }
 
 /**
- * Makes missing tables and indexes, and drops indexes that are declared no longer, or differently.
+ * Creates missing tables and indexes, and drops indexes that are no longer declared or differ.
  *
  * @param {DatabaseSync} database
  * @param {ThreadData} data
  */
-function layOut(database, data) {
+function updateSchema(database, data) {
   const { user_version: found } = database.prepare('PRAGMA user_version').get() ?? {};
   if (Number(found) > layoutVersion) throw new Error('The data was written by a newer version, use that one');
   const indexesOf = database.prepare(
     "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql NOT NULL",
   );
   database.exec('BEGIN IMMEDIATE');
-  // Without a change nothing is written, which a full disk could refuse.
+  // Without a change nothing is written: a write would fail on a full disk.
   if (Number(found) < layoutVersion) database.exec(`PRAGMA user_version = ${layoutVersion}`);
   for (const sql of data.tables) database.exec(sql);
   for (const [table, declared] of data.indexes) {
@@ -136,7 +136,7 @@ function writeAll(database, statements, writes) {
     if (!isFull(error)) return failure(error);
   }
   try {
-    // The write-ahead log cannot grow. From its beginning it can be written anew, when the database has what is in it.
+    // The write-ahead log cannot grow. After this checkpoint has copied it into the database, it is overwritten from its beginning.
     database.exec('PRAGMA wal_checkpoint(RESTART)');
     return commit(database, statements, writes);
   } catch (error) {
@@ -163,13 +163,13 @@ function commit(database, statements, writes) {
 }
 
 /**
- * Cuts the file by a step, if much of it is free. In a transaction of its own, so that no write fails with it; if it fails
- * itself, for want of space for its log, the next write brings the next try.
+ * Truncates the file by one step if it has many free pages. Runs in a separate transaction, so that no write fails with it. If it
+ * fails because there is no space for the log, the next write retries it.
  *
  * @param {DatabaseSync} database
  * @param {StatementSync} countFree
  */
-function giveSpaceBack(database, countFree) {
+function returnFreePages(database, countFree) {
   try {
     const { freelist_count: free } = countFree.get() ?? {};
     const excess = Number(free) - keptFreePages;
@@ -196,7 +196,7 @@ class Statements {
    */
   run(write) {
     if (write.kind === 'probe') {
-      // SQLite writes it even if it is the same.
+      // SQLite writes the value even if it is unchanged.
       this.#database.exec(`PRAGMA user_version = ${layoutVersion}`);
       return true;
     }

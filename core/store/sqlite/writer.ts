@@ -10,10 +10,10 @@ interface PendingWrite {
   readonly reject: (error: Error) => void;
 }
 
-/** The thread loads two small scripts. What it keeps for longer than a commit is outside of its heap. */
+/** The thread loads two small scripts. Its long-lived data is outside its heap. */
 const resourceLimits = { maxYoungGenerationSizeMb: 4 };
 
-/** Starts the thread that writes. Throws `StoreError` `unavailable` if it cannot open the database. */
+/** Starts the writer thread. Throws `StoreError` `unavailable` if it cannot open the database. */
 export async function openSqliteWriter(data: ThreadData, log: Log): Promise<SqliteWriter> {
   const thread = new Worker(new URL('writer-thread.mjs', import.meta.url), {
     workerData: data,
@@ -30,16 +30,16 @@ export async function openSqliteWriter(data: ThreadData, log: Log): Promise<Sqli
   throw new StoreError('unavailable', `Cannot open the database "${data.file}": ${why}`, { isFull });
 }
 
-const unexpectedAnswer = { message: 'Its thread sent an unexpected answer', isFull: false };
+const unexpectedAnswer = { message: 'The writer thread sent an unexpected answer', isFull: false };
 
-/** Connects another thread of this process to the thread that writes, with a port from `connect`. */
+/** Connects another thread of this process to the writer thread, with a port from `connect`. */
 export function connectSqliteWriter(port: MessagePort, log: Log): SqliteWriter {
   return new SqliteWriter(port, log);
 }
 
 /** The writes of a thread. Writes that arrive during a commit share the next one. */
 export class SqliteWriter implements AsyncDisposable {
-  /** The thread that writes, or a port to it. */
+  /** The writer thread, or a port to it. */
   readonly #thread: Worker | MessagePort;
   readonly #log: Log;
   readonly #exited: Promise<void>;
@@ -56,15 +56,15 @@ export class SqliteWriter implements AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#exited = promise;
     thread.on('message', (answer: ThreadAnswer) => this.#onAnswer(answer));
-    const over = () => {
+    const onExit = () => {
       if (!this.#end) this.#onCrash(new Error('The thread exited'));
       resolve();
     };
-    if (thread instanceof Worker) thread.on('error', (error) => this.#onCrash(error)).on('exit', over);
-    else thread.on('close', over);
+    if (thread instanceof Worker) thread.on('error', (error) => this.#onCrash(error)).on('exit', onExit);
+    else thread.on('close', onExit);
   }
 
-  /** A port for another thread of this process. The thread that writes closes it when this writer is disposed, at the latest. */
+  /** Creates a port for another thread of this process. The writer thread closes it at the latest when this writer is disposed. */
   connect(): MessagePort {
     const { port1, port2 } = new MessageChannel();
     this.#send({ kind: 'connect', port: port1 }, [port1]);
@@ -161,8 +161,8 @@ export interface ThreadData {
 }
 
 /**
- * A request to the thread: the writes of one transaction; to accept requests from another thread, too; or to close, which ends the
- * thread if it comes from the one that started it.
+ * A request to the writer thread. `write`: the writes of one transaction. `connect`: accept requests from another port, too. `close`:
+ * close the sender's port, and end the writer thread if the sender started it.
  */
 export type ThreadRequest =
   | { readonly kind: 'write'; readonly writes: readonly Write[] }
