@@ -4,7 +4,7 @@ import { ChangeListeners } from './change-listeners.ts';
 
 const { signal } = new AbortController();
 
-test('a listener is woken by changes of its own thing, those before it waits included', async () => {
+test('a listener is woken by changes of its own ID, including changes before it waits', async () => {
   const changes = new ChangeListeners(new ManualClock(new Date()));
   using listener = changes.listen('one');
   changes.notify('one');
@@ -27,7 +27,7 @@ test('a listener is woken after a while without changes', async () => {
   await expect(next).resolves.toBeUndefined();
 });
 
-test('an abort ends the waiting', async () => {
+test('an abort ends the wait', async () => {
   using listener = new ChangeListeners(new ManualClock(new Date())).listen('one');
   const leaving = new AbortController();
   const next = listener.next(1_000, leaving.signal);

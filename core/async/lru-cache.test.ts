@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { newLruCache } from './lru-cache.ts';
 
-test('keeps the values that were used last, of as many keys as it may', () => {
+test('keeps the most recently used values, up to its limit', () => {
   const cache = newLruCache<number>(3);
   for (let i = 0; i < 3; i += 1) cache.set(`${i}`, i);
   cache.get('0');

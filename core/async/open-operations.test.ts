@@ -17,7 +17,7 @@ test('an owner waits for the operations that are under way, whether they succeed
   expect((await results).map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
 });
 
-test('an operation that never settles keeps its owner only until the limit', async () => {
+test('an operation that never settles delays its owner only until the limit', async () => {
   const clock = new ManualClock();
   const operations = new OpenOperations();
   void operations.run(() => new Promise<void>(() => {}));

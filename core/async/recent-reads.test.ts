@@ -24,14 +24,14 @@ test('reads again after a moment', async () => {
   expect([await get(), await get()]).toEqual([1, 2]);
 });
 
-test('remembers neither failures nor what it is not to keep', async () => {
+test('caches neither failures nor values that it must not keep', async () => {
   const { reads, get } = newReads({ keeps: (value) => value > 1 });
   const fails = async () => await reads.get('a', async () => await Promise.reject(new Error('down')));
   await expect(fails()).rejects.toThrow('down');
   expect([await get(), await get(), await get()]).toEqual([1, 2, 2]);
 });
 
-test('forgets a reading that fails late without what was read after it', async () => {
+test('forgets a read that fails late, but not a value that was set after it', async () => {
   const { reads, get } = newReads();
   const { promise, reject } = Promise.withResolvers<number>();
   const late = reads.get('a', async () => await promise);

@@ -12,7 +12,7 @@ test('sends equal requests of one turn once, and a new request in the next turn'
   expect(await run('one')).toBe(3);
 });
 
-test('does not share a request that was sent with later callers: their result must have what was written since', async () => {
+test('does not share a request with callers that come after it was sent: their result must contain later writes', async () => {
   const coalescer = new RequestCoalescer<string>();
   let stored = 'old';
   const first = Promise.withResolvers<void>();

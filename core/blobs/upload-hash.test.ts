@@ -12,7 +12,7 @@ import { UploadHash } from './upload-hash.ts';
 const mib = 1024 * 1024;
 const { signal } = new AbortController();
 
-/** Threads whose only hash reads files as it is told here, and notes which parts. */
+/** Threads whose only hash calls this function to read a file, and records the parts. */
 function threadsReading(updateFromFile: () => Promise<void>) {
   const threads = new HashThreads(new ManualClock());
   const parts: [number, number][] = [];
@@ -31,7 +31,7 @@ function threadsReading(updateFromFile: () => Promise<void>) {
 
 const nextTurn = async () => await new Promise((resolve) => setImmediate(resolve));
 
-test('follows a file in parts, and to its end when no more is written', async () => {
+test('follows a file in parts, and hashes it to its end when the writer has finished', async () => {
   const { threads, parts } = threadsReading(async () => {});
   const hash = new UploadHash(threads, 'sha256');
   for (const written of [0.1, 0.2, 0.5, 0.6, 9].map((some) => some * mib)) {
@@ -48,7 +48,7 @@ test('follows a file in parts, and to its end when no more is written', async ()
   expect(await hash.digest(9 * mib, () => expect.unreachable('All is hashed'), signal)).toBe('sha256:abc');
 });
 
-test('lets the writer go ahead, but not too far', async () => {
+test('lets the writer run ahead, up to a limit', async () => {
   const slow = Promise.withResolvers<void>();
   const { threads, parts } = threadsReading(async () => await slow.promise);
   const hash = new UploadHash(threads, 'sha256');
@@ -64,13 +64,13 @@ test('lets the writer go ahead, but not too far', async () => {
   expect(parts.at(-1)?.[1]).toBe(65 * mib);
 });
 
-test('a hash that cannot follow a file fails nothing, and reads all when it is asked for the digest', async () => {
+test('a hash that cannot follow a file fails no append, and `digest` reads all bytes', async () => {
   await using folder = await temporaryFolder();
   await using file = await open(join(folder.path, 'file'), 'w+');
   const bytes = randomBytes(2 * mib);
   await file.writeFile(bytes.subarray(0, mib));
   using hash = new UploadHash(hashing, 'sha256');
-  // It is told more than there is.
+  // More than the file contains.
   await hash.follow(file.fd, 2 * mib);
   await hash.finish(file.fd);
   expect([hash.hashedBytes, hash.canFollow(0)]).toStrictEqual([0, false]);

@@ -40,11 +40,11 @@ function startThread(port: MessagePort): Worker {
   return new Worker(thread, { eval: true, execArgv: [], workerData, transferList: [port] });
 }
 
-test('a bus delivers to all of its threads, in order, and once', async () => {
+test('a bus delivers each message once to all of its threads, in order', async () => {
   const bus = openInProcessBus({ log: silentLog() });
   const worker = startThread(bus.connect());
   await once(worker, 'message');
-  // It hears what the other thread publishes from the first one.
+  // The first thread forwards the messages of the other thread to it.
   const third = openInProcessBus({ log: silentLog(), port: bus.connect() });
   const heard: number[] = [];
   const heardByThird: number[] = [];
@@ -61,7 +61,7 @@ test('a bus delivers to all of its threads, in order, and once', async () => {
   await bus[Symbol.asyncDispose]();
 });
 
-test('a thread that has ended does not disturb the others, and another takes its place', async () => {
+test('a thread that has ended does not affect the others, and a new thread can replace it', async () => {
   const bus = openInProcessBus({ log: silentLog() });
   const heard: number[] = [];
   await bus.subscribe(topic, ({ count }) => void (count >= 100 && heard.push(count)));

@@ -29,7 +29,7 @@ const forms: readonly (readonly [name: string, open: () => Promise<Opened>])[] =
   ['redis+unix://:password@', async () => await startRedis({ socket: true, password: 's3cret/@' })],
   ['redis+sentinel://:password@', async () => await startSentinelGroup({ password: 's3cret' })],
   [
-    'rediss+sentinel://:password@, with a password of the sentinel’s own',
+    'rediss+sentinel://:password@, with another password for the sentinel',
     async () => await startSentinelGroup({ password: 's3cret', sentinelPassword: '0ther', tls: true }),
   ],
   ['redis+cluster://', async () => await startRedisCluster()],
@@ -46,14 +46,14 @@ describe.skipIf(problem !== undefined)(`Bus and queue${problem === undefined ? '
     await bus.subscribe(word, ({ text }) => void heard.push(text));
     const handlers = new JobHandlers().on(work, async ({ text }) => void heard.push(text));
     await using _consumer = await queue.consume('hall', handlers, { concurrency: 1 });
-    await bus.publish(word, { text: 'told' });
+    await bus.publish(word, { text: 'published' });
     await queue.add('hall', work, { text: 'done' }, { id: 'a' });
-    await expect.poll(() => [...heard].sort(), soon).toEqual(['done', 'told']);
+    await expect.poll(() => [...heard].sort(), soon).toEqual(['done', 'published']);
   });
 
   const locked = forms.filter(([name]) => name.includes('password'));
 
-  test.each(locked)('%s: refuses a client without the password', async (_name, open) => {
+  test.each(locked)('%s: rejects a client without the password', async (_name, open) => {
     await using redis = await open();
     const url = redis.url.replace(/\/\/[^@/]*@/, '//');
     await using bus = await openRedisBus({ url, log: silentLog() });
@@ -63,9 +63,9 @@ describe.skipIf(problem !== undefined)(`Bus and queue${problem === undefined ? '
   });
 });
 
-/** A server that knows a user of ours, too. */
+/** A server with a user for Berth. */
 async function withUser(): Promise<Opened> {
-  const redis = await startRedis({ password: 'of-somebody-else', lines: ['user berth on >s3cret ~* &* +@all'] });
+  const redis = await startRedis({ password: 'of-another-user', lines: ['user berth on >s3cret ~* &* +@all'] });
   return at(redis, redis.url.replace(/\/\/[^@]*@/, '//berth:s3cret@'));
 }
 

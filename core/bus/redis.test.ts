@@ -22,7 +22,7 @@ describe.skipIf(!hasRedis)(`Redis${hasRedis ? '' : ` (skipped: ${problem})`}`, (
 });
 
 describe.skipIf(problem !== undefined)(
-  `A Redis of our own${problem === undefined ? '' : ` (skipped: ${problem})`}`,
+  `A dedicated Redis${problem === undefined ? '' : ` (skipped: ${problem})`}`,
   () => {
     test('publishes to other processes', async () => {
       await using redis = await startRedis();
@@ -51,7 +51,7 @@ describe.skipIf(problem !== undefined)(
       expect(await redis.ask('PUBSUB', 'CHANNELS')).toBe('');
     });
 
-    test('drops what does not fit, and says so', async () => {
+    test('drops malformed messages, and logs that', async () => {
       await using redis = await startRedis();
       const { log, messages } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
@@ -95,7 +95,7 @@ describe.skipIf(problem !== undefined)(
       await expect.poll(async () => await publishAndSee(bus, received, 7), soon).toBe(true);
     });
 
-    test('keeps no caller waiting for a Redis that hangs', async () => {
+    test('does not make callers wait for a Redis that hangs', async () => {
       await using redis = await startRedis();
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
       const received = await listen(bus);
@@ -107,7 +107,7 @@ describe.skipIf(problem !== undefined)(
       await expect.poll(async () => await publishAndSee(bus, received, 5), soon).toBe(true);
     });
 
-    test('speaks TLS with a password, and logs none', async () => {
+    test('uses TLS with a password, and logs no password', async () => {
       await using redis = await startRedis({ tls: true, password: 's3cret/@' });
       await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
       const received = await listen(bus);
@@ -136,7 +136,7 @@ describe.skipIf(problem !== undefined)(
       await expect.poll(async () => await publishAndSee(bus, received, 2), soon).toBe(true);
     });
 
-    test('tells all nodes of a cluster', async () => {
+    test('publishes to all nodes of a cluster', async () => {
       await using cluster = await startRedisCluster();
       await using here = await openRedisBus({ url: cluster.url, log: silentLog() });
       await using there = await openRedisBus({ url: cluster.url.replace(/\/[^/,]+,/, '/'), log: silentLog() });

@@ -70,7 +70,7 @@ describe('settings', () => {
     ['APP_URL', 'berth.example'],
     ['APP_WORDS', 'a,,b'],
     ['APP_PROT', '1'],
-  ])('refuse %s=%s and name it', (variable, value) => {
+  ])('reject %s=%s and name the variable', (variable, value) => {
     expect(() => read({ [variable]: value })).toThrow(ConfigError);
     expect(() => read({ [variable]: value })).toThrow(variable);
   });

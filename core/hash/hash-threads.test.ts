@@ -15,7 +15,7 @@ const mib = 1024 * 1024;
 const hexOf = (algorithm: string, bytes: Uint8Array) => createHash(algorithm).update(bytes).digest('hex');
 
 test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
-  'hashes %i bytes, however they come',
+  'hashes %i bytes in parts of any size',
   async (size) => {
     const bytes = randomBytes(size);
     for (const [algorithm, step] of [
@@ -25,7 +25,7 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
     ] as const) {
       const hash = threads.begin(algorithm);
       for (let at = 0; at < size; at += step) {
-        // Some parts have a buffer of their own, others share one.
+        // Some parts have their own buffer, others share one.
         const part = bytes.subarray(at, at + step);
         await hash.update(at % 2 === 0 ? new Uint8Array(part) : part);
       }
@@ -34,7 +34,7 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * mib + 17])(
   },
 );
 
-test('hashes many at a time, and mixes nothing up', async () => {
+test('hashes many contents at a time without mixing them up', async () => {
   const contents = Array.from({ length: 20 }, () => randomBytes(mib + 5));
   const digests = await Promise.all(
     contents.map(async (bytes) => {
@@ -62,7 +62,7 @@ async function fileOf(bytes: Uint8Array) {
   };
 }
 
-test('hashes bytes of an open file, between others and instead of them', async () => {
+test('hashes parts of an open file, with and without other bytes between them', async () => {
   const bytes = randomBytes(2 * mib + 3);
   await using file = await fileOf(bytes);
   const hash = threads.begin('sha256');
@@ -74,7 +74,7 @@ test('hashes bytes of an open file, between others and instead of them', async (
   expect(await hash.digest()).toBe(hexOf('sha256', Buffer.concat([Buffer.from('before'), bytes])));
 });
 
-test('hashes bytes of shared memory, between others and instead of them', async () => {
+test('hashes bytes in shared memory, with other bytes between them', async () => {
   const bytes = randomBytes(2 * mib + 3);
   const memory = new Uint8Array(new SharedArrayBuffer(mib));
   const hash = threads.begin('sha256');
@@ -90,7 +90,7 @@ test('hashes bytes of shared memory, between others and instead of them', async 
   expect(await hash.digest()).toBe(hexOf('sha256', whole));
 });
 
-test('a hash whose file is too short or closed fails, and no other one', async () => {
+test('a hash whose file is too short or closed fails, and other hashes do not', async () => {
   const bytes = randomBytes(mib);
   await using file = await fileOf(bytes);
   const kept = threads.begin('sha256');
@@ -131,7 +131,7 @@ test('unused threads end, and new ones start when they are needed', async () => 
     await clock.advance(30_000);
     return threads.count;
   };
-  // The one that has a hash stays.
+  // The thread that has a hash stays.
   await expect.poll(idle).toBe(1);
   await held.update(Buffer.from(bytes));
   expect(await held.digest()).toBe(hexOf('sha256', bytes));
@@ -151,13 +151,13 @@ test('a hash that begins while an idle thread ends does not end with it', async 
   await other[Symbol.asyncDispose]();
 });
 
-test('hashes under way fail when all is closed', async () => {
+test('unfinished hashes fail when the threads are closed', async () => {
   const closed = new HashThreads(clock);
   const hash = closed.begin('sha256');
   await hash.update(randomBytes(mib));
   const digest = hash.digest();
   await closed[Symbol.asyncDispose]();
-  // It may have come just before.
+  // The digest may have arrived just before.
   const outcome = await digest.catch((error: unknown) => error);
   if (typeof outcome !== 'string') expect(outcome).toMatchObject({ message: 'The hash thread has ended' });
   await expect(closed.begin('sha256').update(randomBytes(mib))).resolves.toBeUndefined();

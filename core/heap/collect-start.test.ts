@@ -4,13 +4,13 @@ import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { collectStart } from './collect-start.mjs';
 
-test('compiled code that was kept before is still valid after it', () => {
+test('compiled code that was cached before a collection is still valid after it', () => {
   const before = cachedDataVersionTag();
   collectStart();
   expect(cachedDataVersionTag()).toBe(before);
 });
 
-test('threads that collect at the same time do not disturb each other', async () => {
+test('threads can collect at the same time', async () => {
   const source = `
     import { collectStart } from '${new URL('collect-start.mjs', import.meta.url).href}';
     for (let count = 0; count < 10; count++) collectStart();

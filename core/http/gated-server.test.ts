@@ -8,12 +8,12 @@ import { listen, newServer } from './listener.ts';
 
 const explain: ServerHandlers['explain'] = (problem) => ({ problem });
 
-async function open(keeper: ServerHandlers, options: ServerOptions = {}) {
+async function open(handlers: ServerHandlers, options: ServerOptions = {}) {
   const gate = newGatedServer(options);
-  gate.open(keeper);
+  gate.open(handlers);
   const listener = await listen(gate.server, { host: '127.0.0.1', port: 0 });
-  /** Writes this, and returns all that comes until the server hangs up. */
-  const say = async (...parts: readonly string[]): Promise<string> => {
+  /** Writes these parts, and returns everything that the server sends until it closes the connection. */
+  const exchange = async (...parts: readonly string[]): Promise<string> => {
     const socket = connect(listener.port, '127.0.0.1')
       .setEncoding('latin1')
       .on('error', () => {});
@@ -21,24 +21,24 @@ async function open(keeper: ServerHandlers, options: ServerOptions = {}) {
     socket.on('data', (text: string) => (received += text));
     const closed = once(socket, 'close');
     for (const [at, part] of parts.entries()) {
-      // Each part comes after an answer to the one before.
+      // Each part follows an answer to the previous part.
       if (at > 0) await once(socket, 'data');
       socket.write(part);
     }
     await closed;
     return received;
   };
-  return { say, [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose]() };
+  return { exchange, [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose]() };
 }
 
 const head = 'POST / HTTP/1.1\r\nhost: x\r\n';
 
-test('what cannot be read is answered in the words of the room, and the connection is closed', async () => {
-  const keeper: ServerHandlers = {
+test('a request that cannot be parsed is answered in the words of the component, and the connection is closed', async () => {
+  const handlers: ServerHandlers = {
     handle: (request, response) => void request.resume().on('end', () => response.end()),
     explain,
   };
-  await using server = await open(keeper);
+  await using server = await open(handlers);
   const cases = [
     ['nonsense\r\n\r\n', '400 Bad Request', 'malformed'],
     ['GET / HTTP/1.1\r\nhost: x\r\nno colon\r\n\r\n', '400 Bad Request', 'malformed'],
@@ -46,36 +46,38 @@ test('what cannot be read is answered in the words of the room, and the connecti
     [`${head}transfer-encoding: chunked\r\n\r\nnot a length\r\n`, '400 Bad Request', 'malformed'],
     [`${head}x: ${'y'.repeat(20_000)}\r\n\r\n`, '431 Request Header Fields Too Large', 'head-too-large'],
   ] as const;
-  for (const [said, status, problem] of cases) {
+  for (const [sent, status, problem] of cases) {
     const body = JSON.stringify({ problem });
     const headers = `connection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`;
-    expect(await server.say(said)).toBe(`HTTP/1.1 ${status}\r\n${headers}\r\n${body}`);
+    expect(await server.exchange(sent)).toBe(`HTTP/1.1 ${status}\r\n${headers}\r\n${body}`);
   }
 });
 
-test('a head that does not come to its end is answered so', async () => {
+test('a head that does not arrive in time is answered with 408', async () => {
   const times = { headersTimeout: 50, connectionsCheckingInterval: 20 };
   await using server = await open({ handle: (_request, response) => void response.end(), explain }, times);
-  expect(await server.say('GET / HTTP/1.1\r\nhost:')).toMatch(/^HTTP\/1\.1 408 .*"head-too-slow"/s);
+  expect(await server.exchange('GET / HTTP/1.1\r\nhost:')).toMatch(/^HTTP\/1\.1 408 .*"head-too-slow"/s);
 });
 
-test('an answer that has begun is cut, not torn apart', async () => {
-  const keeper: ServerHandlers = { handle: (_request, response) => void response.write('begun'), explain };
-  await using server = await open(keeper);
-  const received = await server.say(`${head}transfer-encoding: chunked\r\n\r\n`, 'not a length\r\n');
+test('an answer that has begun is cut off, and no other answer follows inside it', async () => {
+  const handlers: ServerHandlers = { handle: (_request, response) => void response.write('begun'), explain };
+  await using server = await open(handlers);
+  const received = await server.exchange(`${head}transfer-encoding: chunked\r\n\r\n`, 'not a length\r\n');
   expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n.*begun\r\n$/s);
 });
 
-test('after an answer that is over, nonsense is answered', async () => {
-  const keeper: ServerHandlers = { handle: (_request, response) => void response.end('over'), explain };
-  await using server = await open(keeper);
-  const received = await server.say('GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'nonsense\r\n\r\n');
+test('nonsense after a complete answer is answered', async () => {
+  const handlers: ServerHandlers = { handle: (_request, response) => void response.end('over'), explain };
+  await using server = await open(handlers);
+  const received = await server.exchange('GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'nonsense\r\n\r\n');
   expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n.*overHTTP\/1\.1 400 .*"malformed"/s);
 });
 
-test('where no room has words for it, the status says it', async () => {
+test('without words of a component, the answer is the status', async () => {
   await using server = await open({ handle: (_request, response) => void response.end() });
-  expect(await server.say('nonsense\r\n\r\n')).toMatch(/\r\ncontent-type: text\/plain\r\n.*\r\n\r\nBad Request\n$/s);
+  expect(await server.exchange('nonsense\r\n\r\n')).toMatch(
+    /\r\ncontent-type: text\/plain\r\n.*\r\n\r\nBad Request\n$/s,
+  );
 });
 
 test('adds no listeners to answers', async () => {
@@ -88,8 +90,8 @@ test('adds no listeners to answers', async () => {
     });
   };
   await using server = await open({ handle, explain });
-  // As many as there are without it: the listener waits for open answers when it closes.
-  await server.say('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+  // As many listeners as without a gated server: the listener waits for open answers when it closes.
+  await server.exchange('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
   const bare = newServer().on('request', handle);
   await using listener = await listen(bare, { host: '127.0.0.1', port: 0 });
   await fetch(`http://127.0.0.1:${listener.port}`);

@@ -6,9 +6,9 @@ import { answerEarly } from './linger.ts';
 import { listen, newServer } from './listener.ts';
 
 const never = new AbortController().signal;
-const refusal = { status: 403, headers: { 'content-type': 'text/plain' }, body: Buffer.from('too much') };
+const rejection = { status: 403, headers: { 'content-type': 'text/plain' }, body: Buffer.from('too much') };
 
-/** A server that refuses each body when some of it has come, and answers every other request. */
+/** A server that rejects each body when a part of it has arrived, and answers every other request. */
 async function openServer(signal = never) {
   const server = newServer();
   let receivedBytes = 0;
@@ -25,7 +25,7 @@ async function openServer(signal = never) {
     }) as typeof response.writeHead;
     request.once('data', () => {
       request.pause();
-      void answerEarly({ request, response }, refusal, signal);
+      void answerEarly({ request, response }, rejection, signal);
     });
     request.on('data', (chunk: Buffer) => (receivedBytes += chunk.length));
   });
@@ -35,7 +35,7 @@ async function openServer(signal = never) {
     get receivedBytes() {
       return receivedBytes;
     },
-    /** Whether the whole body had come when its answer began. */
+    /** Whether the whole body had arrived when its answer began. */
     get wasComplete() {
       return wasComplete;
     },
@@ -56,7 +56,7 @@ async function untilHas(socket: Socket, received: () => string, part: string): P
   while (!received().includes(part)) await once(socket, 'data');
 }
 
-test('a client that waits for the answer before it sends on gets it, and keeps its connection', async () => {
+test('a client that waits for the answer before it continues receives it, and keeps its connection', async () => {
   await using server = await openServer();
   const client = await openClient(server.port);
   client.socket.write('PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 300000\r\n\r\n');
@@ -70,7 +70,7 @@ test('a client that waits for the answer before it sends on gets it, and keeps i
   client.socket.destroy();
 });
 
-test('a short body is received before its answer, which a client that still writes might not read', async () => {
+test('a short body is received before its answer, because a client that still writes might not read the answer', async () => {
   await using server = await openServer();
   const client = await openClient(server.port);
   client.socket.setNoDelay(true);
@@ -82,7 +82,7 @@ test('a short body is received before its answer, which a client that still writ
   client.socket.destroy();
 });
 
-test('a short body that does not come is not waited for', async () => {
+test('the answer does not wait long for a short body that does not arrive', async () => {
   await using server = await openServer();
   const client = await openClient(server.port);
   client.socket.write('PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nfirst');
@@ -91,7 +91,7 @@ test('a short body that does not come is not waited for', async () => {
   client.socket.destroy();
 });
 
-test('one whose body has no known end gets the announcement that the connection closes, and may send the rest', async () => {
+test('a client whose body has no known end receives `Connection: close`, and may send the rest', async () => {
   await using server = await openServer();
   const client = await openClient(server.port);
   client.socket.write('PUT / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -104,7 +104,7 @@ test('one whose body has no known end gets the announcement that the connection 
   expect(server.receivedBytes).toBe(9);
 });
 
-test('one that sends without end reads the answer, and is cut', async () => {
+test('a client that sends without end reads the answer, and is cut off', async () => {
   await using server = await openServer();
   const client = await openClient(server.port);
   client.socket.write('PUT / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -119,7 +119,7 @@ test('one that sends without end reads the answer, and is cut', async () => {
   expect(server.receivedBytes).toBeLessThan(9 * 1024 * 1024);
 });
 
-test('a client that sends nothing more is not waited for when the process ends', async () => {
+test('a closing process does not wait for a client that sends nothing more', async () => {
   const closing = new AbortController();
   await using server = await openServer(closing.signal);
   const client = await openClient(server.port);

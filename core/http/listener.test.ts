@@ -32,7 +32,7 @@ test('closing lets an open request finish, and accepts no new one', async () => 
   await closed;
 });
 
-test('closing does not wait for connections on which nothing was ever said', async () => {
+test('closing does not wait for connections without a request', async () => {
   const { listener } = await open(60_000);
   const silent = connect(listener.port, '127.0.0.1');
   await once(silent, 'connect');
@@ -42,7 +42,7 @@ test('closing does not wait for connections on which nothing was ever said', asy
   expect(silent.destroyed).toBe(true);
 });
 
-test('closing cuts what does not finish in time, upgraded sockets too, and is the same when asked twice', async () => {
+test('closing cuts requests and upgraded sockets that do not finish in time, and is idempotent', async () => {
   const { gate, listener } = await open(50);
   gate.open({
     handle: () => {},
@@ -58,7 +58,7 @@ test('closing cuts what does not finish in time, upgraded sockets too, and is th
   expect(socket.destroyed).toBe(true);
 });
 
-test('without a room for upgrades, a request to upgrade is an ordinary one', async () => {
+test('without a handler for upgrades, an upgrade request is an ordinary request', async () => {
   const { gate, listener, url } = await open(1_000);
   await using _ = listener;
   gate.open({ handle: (_request, response) => void response.end('plain') });
@@ -68,7 +68,7 @@ test('without a room for upgrades, a request to upgrade is an ordinary one', asy
   expect(Buffer.concat(chunks as Buffer[]).toString()).toMatch(/^HTTP\/1\.1 200 [^]*plain$/);
 });
 
-test('a taken port is named', async () => {
+test('the error for a port in use contains the port', async () => {
   const { listener } = await open(1_000);
   await using _ = listener;
   await expect(listen(newServer(), { host: '127.0.0.1', port: listener.port })).rejects.toThrow(String(listener.port));

@@ -83,7 +83,7 @@ test('a client that sends a few bytes every minute is too slow', async () => {
   client.cut();
 });
 
-test('time in which the server writes a chunk does not count', async () => {
+test('the time in which the server writes a chunk does not count', async () => {
   const disk = Promise.withResolvers<void>();
   written = disk.promise;
   const client = open();

@@ -22,7 +22,7 @@ let isReady: boolean;
 beforeEach(async () => {
   isReady = true;
   const store = async () => {
-    if (!isReady) throw new Error('The store of 10.0.0.7 is away');
+    if (!isReady) throw new Error('The store of 10.0.0.7 is unavailable');
   };
   const tasks = { token: 'of tasks', byName: {}, signal: new AbortController().signal };
   const gate = newGatedServer();
@@ -46,12 +46,12 @@ test('requests from the same machine get all details', async () => {
   expect(await ask('127.0.0.1', '/readyz')).toEqual({ status: 200, text: '{"status":"ok","checks":{"store":"ok"}}' });
   isReady = false;
   const red = await ask('127.0.0.1', '/readyz');
-  expect([red.status, red.text]).toEqual([503, expect.stringContaining('The store of 10.0.0.7 is away')]);
+  expect([red.status, red.text]).toEqual([503, expect.stringContaining('The store of 10.0.0.7 is unavailable')]);
   expect((await ask('127.0.0.1', '/metrics')).text).toContain('process_cpu');
 });
 
 test.skipIf(outside === undefined)(
-  'a client on another machine without the token learns only whether it is ready',
+  'a client on another machine without the token receives only whether the process is ready',
   async () => {
     const from = outside ?? '';
     expect(await ask(from, '/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' });
@@ -66,11 +66,14 @@ test.skipIf(outside === undefined)(
   },
 );
 
-test.skipIf(outside === undefined)('from elsewhere the token opens metrics and reasons', async () => {
-  isReady = false;
-  expect((await ask(outside ?? '', '/readyz', token)).text).toContain('10.0.0.7');
-  expect((await ask(outside ?? '', '/metrics', token)).text).toContain('process_cpu');
-});
+test.skipIf(outside === undefined)(
+  'a client on another machine with the token receives metrics and reasons',
+  async () => {
+    isReady = false;
+    expect((await ask(outside ?? '', '/readyz', token)).text).toContain('10.0.0.7');
+    expect((await ask(outside ?? '', '/metrics', token)).text).toContain('process_cpu');
+  },
+);
 
 describe('on its own machine', () => {
   const askAs = async (host: string, path: string, bearer?: string) => {
@@ -89,7 +92,7 @@ describe('on its own machine', () => {
   );
 
   test.each(['attacker.example', 'localhost.attacker.example:7103', '127.0.0.1.attacker.example', '10.0.0.7'])(
-    'it answers to no page that came by the name "%s", but to the token',
+    'it rejects requests for the host "%s", except with the token',
     async (host) => {
       for (const path of ['/metrics', '/readyz', '/healthz', '/tasks/collect']) {
         const refused = await askAs(host, path);

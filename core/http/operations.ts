@@ -39,7 +39,11 @@ export function operationsHandler(
     else if (path === '/metrics' && isTrusted) await answerMetrics(response, metrics);
     else if (path === '/metrics') refuseUnauthenticated(response);
     else if (path?.startsWith(taskPath)) await answerTask(tasks, request, response);
-    else sendJson(response, 404, { status: 'error', message: 'There is no such endpoint, use /healthz, /readyz or /metrics' });
+    else
+      sendJson(response, 404, {
+        status: 'error',
+        message: 'There is no such endpoint, use /healthz, /readyz or /metrics',
+      });
   };
 }
 

@@ -35,11 +35,11 @@ test.each([
   expect(table.find(method, path)).toBeUndefined();
 });
 
-test('of two rows that match, the first counts', () => {
+test('of two rows that match, the first one is used', () => {
   expect(table.find('GET', '/service/acme/all')?.value).toBe('service');
 });
 
-test('a parameter that is not well encoded is an error', () => {
+test('a parameter that is not correctly encoded is an error', () => {
   expect(() => table.find('GET', '/service/%zz')).toThrow(URIError);
   expect(() => table.find('GET', '/service/%ff')).toThrow(URIError);
 });

@@ -21,15 +21,15 @@ function open(): ClientRequest {
   return client;
 }
 
-/** The request as the server has it. */
+/** The request as the server receives it. */
 async function received(client: ClientRequest): Promise<IncomingMessage> {
-  const came = Promise.withResolvers<IncomingMessage>();
+  const arrived = Promise.withResolvers<IncomingMessage>();
   handle = (request, response) => {
-    came.resolve(request);
+    arrived.resolve(request);
     request.once('end', () => response.end());
   };
   client.flushHeaders();
-  return await came.promise;
+  return await arrived.promise;
 }
 
 async function readAll(bytes: RequestBytes): Promise<Buffer> {
@@ -48,8 +48,8 @@ test.each([1, 70_000, 5_000_000])('yields %i bytes as they were sent', async (si
   expect(bytes.receivedBytes).toBe(size);
 });
 
-test('holds a client that sends faster than its bytes are read', async () => {
-  // More than the system keeps for both ends of a connection.
+test('stops a client that sends faster than its bytes are read', async () => {
+  // More than the system buffers for both ends of a connection.
   const sent = Buffer.alloc(32 * 1024 * 1024);
   const client = open();
   const request = await received(client);
@@ -60,14 +60,14 @@ test('holds a client that sends faster than its bytes are read', async () => {
     for (const chunk of some) read += chunk.length;
     const isHeld = () => request.isPaused() || bytes.receivedBytes === sent.length;
     await expect.poll(isHeld, { interval: 1 }).toBe(true);
-    // A batch that waits, and the chunk with which it became one.
+    // One waiting batch, and the chunk that completed it.
     expect(bytes.receivedBytes - read).toBeLessThan(400_000);
     if (read > 4_000_000) break;
   }
   client.destroy();
 });
 
-test('fails when the client leaves in the middle, after what it sent', async () => {
+test('fails when the client disconnects in the middle, after the bytes that it sent', async () => {
   const client = open();
   const request = await received(client);
   using bytes = new RequestBytes(request, clock);
@@ -79,7 +79,7 @@ test('fails when the client leaves in the middle, after what it sent', async () 
   await expect(reader.next()).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
 
-test('fails when the client left before the first read', async () => {
+test('fails when the client disconnected before the first read', async () => {
   const client = open();
   const request = await received(client);
   client.destroy();

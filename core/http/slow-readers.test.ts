@@ -1,5 +1,5 @@
 // Takes about 4 s
-/** Clients of event streams that do not read: each may hold a connection, but not the memory of the process. */
+/** Clients of event streams that do not read: each may use a connection, but not the memory of the process. */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -60,7 +60,7 @@ async function openReader(path: string): Promise<Socket> {
 
 async function openReaders(path: string, count: number): Promise<Socket[]> {
   const sockets: Socket[] = [];
-  // As many as wait for a server at a time.
+  // As many connections as may wait for a server at a time.
   for (; sockets.length < count;) {
     const more = Math.min(200, count - sockets.length);
     sockets.push(...(await Promise.all(Array.from({ length: more }, async () => await openReader(path)))));
@@ -87,7 +87,7 @@ async function readersWithin(most: number): Promise<number> {
   return Math.min(most, Math.floor((files - 500) / 2));
 }
 
-test('10,000 clients that read nothing cost some kilobytes each, and those beside them get their events', async () => {
+test('10,000 clients that read nothing cost some kilobytes each, and other clients receive their events', async () => {
   const count = await readersWithin(10_000);
   const streams: EventStream[] = [];
   const path = await serve(async (stream) => {
@@ -107,7 +107,7 @@ test('10,000 clients that read nothing cost some kilobytes each, and those besid
   for (const stream of streams) stream[Symbol.dispose]();
 });
 
-test('clients that read nothing for a minute are dropped, at once where there are too many of them, and others are not', async () => {
+test('clients that read nothing for a minute are dropped, earlier if they are too many, and other clients are not', async () => {
   const [count, limit] = [300, 2 * 1024 * kibibyte];
   const responses: ServerResponse[] = [];
   const path = await serve(
@@ -130,7 +130,7 @@ test('clients that read nothing for a minute are dropped, at once where there ar
     const seen = readBytes;
     await expect.poll(() => readBytes, { interval: 1 }).toBeGreaterThan(seen);
     await clock.advance(1_000);
-    // The first second is too short to say that a client does not read.
+    // After the first second it is too early to conclude that a client does not read.
     if (seconds > 0) expect(waitingBytes()).toBeLessThan(2 * limit);
   }
   expect(drops).toHaveLength(count);
@@ -139,7 +139,7 @@ test('clients that read nothing for a minute are dropped, at once where there ar
   for (const socket of sockets) socket.destroy();
 });
 
-test('a client for which more waits than one may leave unread is dropped before the minute', async () => {
+test('a client with more unread bytes than one client may have is dropped before the minute ends', async () => {
   const path = await serve(async (stream, response) => {
     for (let id = 0; !response.destroyed && id < 1000; id += 1) stream.send(id, 'x'.repeat(16 * kibibyte));
   });

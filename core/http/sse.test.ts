@@ -8,7 +8,7 @@ import { listen, newServer } from './listener.ts';
 import { EventStreams } from './sse.ts';
 import type { EventStream } from './sse.ts';
 
-/** What a client gets to see of a stream. */
+/** Returns what a client receives of a stream. */
 async function exchange(clock: ManualClock, act: (stream: EventStream, response: ServerResponse) => Promise<void>) {
   const server = newServer();
   await using listener = await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 });
@@ -35,7 +35,7 @@ test('sends the retry time, forbids caching, and sends a comment every 15 s', as
   expect(body).toBe('retry: 2000\n\nid: 7\ndata: one\n\n:\n\n:\n\n');
 });
 
-test('data cannot make fields or events of its own', async () => {
+test('data cannot add fields or events', async () => {
   const { body } = await exchange(new ManualClock(), async (stream) => {
     stream.send('1-0', 'one\rid: 9\r\ndata: two\n\nevent: x');
     stream.end();
@@ -45,16 +45,16 @@ test('data cannot make fields or events of its own', async () => {
 
 test('waits for a client that does not read, and sends it no comments until it reads', async () => {
   const clock = new ManualClock();
-  const over = new AbortController();
+  const never = new AbortController();
   await exchange(clock, async (stream, response) => {
     response.cork();
     stream.send(1, 'x'.repeat(512 * 1024));
     const before = response.writableLength;
     await clock.advance(45_000);
     expect(response.writableLength).toBe(before);
-    const taken = stream.drained(over.signal);
+    const drained = stream.drained(never.signal);
     response.uncork();
-    await taken;
+    await drained;
     expect(response.writableNeedDrain).toBe(false);
     stream.end();
   });

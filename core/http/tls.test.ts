@@ -1,4 +1,4 @@
-/** A gated server with TLS: which certificate, which protocol, and what is not TLS. */
+/** A gated server with TLS: its certificates, its protocols, and connections without TLS. */
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect } from 'node:tls';
@@ -59,7 +59,7 @@ test('clients get the certificate for the name they ask for, or the first one', 
   expect(namesOf(await dial())).toBe('DNS:api.example');
 });
 
-test('new connections get replaced certificates, and open ones go on', async () => {
+test('new connections use the new certificates, and open connections continue', async () => {
   const { contexts, listener, dial } = await open();
   await using _ = listener;
   const before = await dial({ servername: 'api.example' });
@@ -69,7 +69,7 @@ test('new connections get replaced certificates, and open ones go on', async () 
   expect(await answerOn(before)).toContain('answered');
 });
 
-test('answers ask browsers to use nothing but TLS for as long as is configured, and otherwise do not', async () => {
+test('answers ask browsers to use only TLS for the configured time, if there is one', async () => {
   const asking = await open({ hstsSeconds: 60 });
   await using _asking = asking.listener;
   const silent = await open();
@@ -78,7 +78,7 @@ test('answers ask browsers to use nothing but TLS for as long as is configured, 
   expect(await answerOn(await silent.dial())).not.toMatch(/^strict-transport-security:/im);
 });
 
-test('clients choose between HTTP/2 and HTTP/1.1, where there is HTTP/2', async () => {
+test('clients choose between HTTP/2 and HTTP/1.1, if HTTP/2 is offered', async () => {
   const both = await open();
   await using _both = both.listener;
   const one = await open({ hasHttp2: false });
@@ -94,7 +94,7 @@ test('clients choose between HTTP/2 and HTTP/1.1, where there is HTTP/2', async 
   expect(await chosen(one, ['h2', 'http/1.1'])).toBe('http/1.1');
 });
 
-test('TLS below 1.2 and weak ciphers are refused', async () => {
+test('TLS below 1.2 and weak ciphers are rejected', async () => {
   const { listener, dial } = await open();
   await using _ = listener;
   const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
@@ -107,7 +107,7 @@ test('TLS below 1.2 and weak ciphers are refused', async () => {
   socket.destroy();
 });
 
-test('what is not TLS is disconnected, and closing does not wait for it', async () => {
+test('connections without TLS are closed, and closing does not wait for silent ones', async () => {
   const { listener, dial } = await open();
   const plain = connectTcp(listener.port, '127.0.0.1');
   plain.on('error', () => {});

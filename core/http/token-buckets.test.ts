@@ -17,7 +17,7 @@ test('a bucket is full at first, and refills over time up to its size', async ()
   expect(taken()).toBe(3);
 });
 
-test('buckets have nothing to do with each other', () => {
+test('buckets are independent of each other', () => {
   const buckets = new TokenBuckets(new ManualClock(), { capacity: 1, perSecond: 1 });
   expect([buckets.take('a'), buckets.take('a'), buckets.take('b')]).toEqual([true, false, true]);
 });

@@ -46,7 +46,7 @@ async function rest(socket: Socket): Promise<{ bytes: Buffer; error: string | un
   return { bytes: Buffer.concat(chunks), error };
 }
 
-test('a link is encrypted with a key of its own, and carries bytes both ways', async () => {
+test('each link is encrypted with its own key, and carries bytes both ways', async () => {
   await using server = await openTestServer();
   const link = await linkTo(server.port);
   await eventually(() => server.links.length === 1);
@@ -65,8 +65,8 @@ test('each direction of a link may end on its own', async () => {
   const link = await linkTo(server.port);
   await eventually(() => server.links.length === 1);
   const [{ socket }] = server.links as [IncomingLink];
-  link.end('all I had to say');
-  expect(await text(socket)).toBe('all I had to say');
+  link.end('all bytes');
+  expect(await text(socket)).toBe('all bytes');
   socket.write('still ');
   await once(link, 'readable');
   socket.end('talking');
@@ -84,21 +84,21 @@ test('a link that is reset does not look ended', async () => {
   expect(await closing).toMatchObject({ error: 'ECONNRESET' });
 });
 
-test('refuses clients without the secret, and sends them nothing', async () => {
+test('rejects clients without the secret, and sends them nothing', async () => {
   await using server = await openTestServer();
   const { port } = server;
   await expect(linkTo(port, new PlatformSecret(randomBytes(32)))).rejects.toThrow(/alert|SSL/i);
   for (const terms of [
     { rejectUnauthorized: false },
     { ...linkTerms, rejectUnauthorized: false },
-    { ...linkTerms, pskCallback: () => ({ psk: randomBytes(32), identity: 'somebody else' }) },
+    { ...linkTerms, pskCallback: () => ({ psk: randomBytes(32), identity: 'another identity' }) },
     { ...linkTerms, pskCallback: () => ({ psk: Buffer.alloc(32), identity: linkIdentity }) },
     { maxVersion: 'TLSv1.2' as const, ciphers: 'PSK', pskCallback: () => ({ psk: Buffer.alloc(32), identity: 'x' }) },
   ]) {
-    const stranger = secure({ host: '127.0.0.1', port, checkServerIdentity: () => undefined, ...terms });
+    const client = secure({ host: '127.0.0.1', port, checkServerIdentity: () => undefined, ...terms });
     let isSecure = false;
-    stranger.on('secureConnect', () => (isSecure = true));
-    const { bytes } = await rest(stranger);
+    client.on('secureConnect', () => (isSecure = true));
+    const { bytes } = await rest(client);
     expect([isSecure, bytes.length]).toEqual([false, 0]);
   }
   const plain = connect(port, '127.0.0.1');
@@ -109,7 +109,7 @@ test('refuses clients without the secret, and sends them nothing', async () => {
   expect(server.links).toEqual([]);
 });
 
-test('recorded bytes that are sent again open no link', async () => {
+test('replayed bytes open no link', async () => {
   await using server = await openTestServer();
   const recorded: Buffer[] = [];
   const tap = createTcpServer((socket) => {
@@ -134,14 +134,14 @@ test('recorded bytes that are sent again open no link', async () => {
 
 test('sends nothing to a server without the secret, whatever certificate it presents', async () => {
   const impostor = createTlsServer({ key: impostorKey, cert: impostorCertificate });
-  const heard: Buffer[] = [];
-  impostor.on('secureConnection', (socket) => socket.on('data', (chunk) => heard.push(chunk)));
+  const received: Buffer[] = [];
+  impostor.on('secureConnection', (socket) => socket.on('data', (chunk) => received.push(chunk)));
   impostor.on('tlsClientError', () => {});
   await new Promise<void>((resolve) => impostor.listen(0, '127.0.0.1', resolve));
   const { port } = impostor.address() as AddressInfo;
   await expect(linkTo(port)).rejects.toThrow(/certificate|alert|SSL/i);
   impostor.close();
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
 });
 
 test('a handshake that does not finish is closed in time', async () => {
@@ -159,10 +159,10 @@ test('a handshake that does not finish is closed in time', async () => {
   link.destroy();
 });
 
-test('connections without a handshake do not keep links out', async () => {
+test('connections without a handshake do not block links', async () => {
   await using server = await openTestServer(new ManualClock());
   let open = 0;
-  const strangers = Array.from({ length: maxHandshakes + 20 }, () => {
+  const silentClients = Array.from({ length: maxHandshakes + 20 }, () => {
     const socket = connect(server.port, '127.0.0.1', () => (open += 1));
     socket.on('close', () => (open -= 1));
     socket.on('error', () => {});
@@ -173,7 +173,7 @@ test('connections without a handshake do not keep links out', async () => {
   await eventually(() => server.links.length === 1);
   expect(open).toBeLessThanOrEqual(maxHandshakes);
   link.destroy();
-  for (const socket of strangers) socket.destroy();
+  for (const socket of silentClients) socket.destroy();
 });
 
 test('a signal aborts the handshake', async () => {

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/machine/small-disk.ts';
 import { openLog } from './log.ts';
 
-test('lines are JSON with their facts beside the message, and secrets are redacted', () => {
+test('lines are JSON with their fields beside the message, and secrets are redacted', () => {
   const lines: string[] = [];
   const destination = new Writable({ write: (chunk, _encoding, done) => (lines.push(String(chunk)), done()) });
   const log = openLog('info', destination).child({ component: 'api' });
@@ -27,7 +27,7 @@ test('lines are JSON with their facts beside the message, and secrets are redact
   });
 });
 
-/** Logs a line, and says so, for each line that it is sent. */
+/** For each line of its input, logs a line and then prints it. */
 const logger = `
   import { createInterface } from 'node:readline';
   import { openLog } from ${JSON.stringify(join(import.meta.dirname, 'log.ts'))};
@@ -55,7 +55,7 @@ async function startLogger(stderr: number | 'pipe') {
   };
 }
 
-test('a log that is read no longer does not end its process', async () => {
+test('a log whose reader has closed does not end its process', async () => {
   await using logger = await startLogger('pipe');
   await logger.log('one');
   logger.child.stderr?.destroy();
@@ -63,7 +63,7 @@ test('a log that is read no longer does not end its process', async () => {
 });
 
 test.runIf(canMount)(
-  `a log on a full disk does not end its process, and goes on when there is space${whyNoDisk}`,
+  `a log on a full disk does not end its process, and continues when there is space${whyNoDisk}`,
   async () => {
     await using disk = await SmallDisk.mount(1);
     const path = join(disk.path, 'log');

@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** The forms in which people run Redis. */
+/** The forms in which operators run Redis. */
 import { describe, expect, test } from 'vitest';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
 import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
@@ -12,7 +12,7 @@ import { isAdded, partsOf, soon, work } from './testing/parts.ts';
 const problem = await redisProblem();
 
 describe.skipIf(problem !== undefined)(`A queue${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
-  test('works on a unix socket, and over TLS with a password', async () => {
+  test('works on a Unix socket, and over TLS with a password', async () => {
     for (const options of [{ socket: true }, { tls: true, password: 's3cret/@' }]) {
       await using redis = await startRedis(options);
       await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
@@ -20,7 +20,7 @@ describe.skipIf(problem !== undefined)(`A queue${problem === undefined ? '' : ` 
     }
   });
 
-  test('works on a cluster, its queues spread over the nodes', async () => {
+  test('works on a cluster, and its queues are distributed over the nodes', async () => {
     await using cluster = await startRedisCluster();
     await using queue = await openBullQueue({ url: cluster.url, log: silentLog() });
     for (let part = 0; part < 8; part += 1) expect(await isRun(queue, part, `hall-${part}`)).toBe(true);

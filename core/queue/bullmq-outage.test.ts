@@ -1,6 +1,6 @@
 /**
- * Jobs during outages of Redis. A call that must not wait for the end of an outage is awaited before that end: if it waited, the test
- * would not end.
+ * Jobs during outages of Redis. The tests await calls that must not wait for the end of an outage before they end it: if a call waited,
+ * its test would not end.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     const { parts, handlers } = partsOf(async () => await delay(5));
     await using _ = await queue.consume('hall', handlers, { concurrency: 3 });
     let restarts = 0;
-    // However long a restart takes, and however many jobs are refused meanwhile.
+    // However long a restart takes, and however many jobs are rejected meanwhile.
     const adding = addMany(queue, 300, () => restarts === 3);
     for (; restarts < 3; restarts += 1) {
       await expect.poll(() => parts.size, soon).toBeGreaterThan(restarts * 60 + 20);
@@ -42,23 +42,23 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(() => [...parts], soon).toStrictEqual([1]);
     await redis.ask('SET', 'from-before', '1');
     await redis.stop();
-    const refused = await Promise.allSettled(
+    const rejected = await Promise.allSettled(
       Array.from({ length: 500 }, (_each, part) => queue.add('hall', work, { part }, { id: `${part}` })),
     );
-    expect(refused.every((each) => each.status === 'rejected' && isUnavailable(each.reason))).toBe(true);
+    expect(rejected.every((each) => each.status === 'rejected' && isUnavailable(each.reason))).toBe(true);
     await expect(queue.add('hall', work, { part: 2 }, { id: '2' })).rejects.toThrow(QueueError);
     await expect(queue.ping()).rejects.toThrow(QueueError);
     await redis.start();
     expect(await redis.ask('EXISTS', 'from-before')).toBe('0');
     await expect.poll(async () => await isAdded(queue, 3), soon).toBe(true);
     await expect.poll(() => parts.has(3), soon).toBe(true);
-    // One connection for questions and one for work.
+    // One connection for requests and one for work.
     expect(lines.filter(({ msg }) => msg === 'Redis is unavailable')).toHaveLength(2);
     expect(lines.filter(({ msg }) => msg === 'Redis is available again')).toHaveLength(2);
     expect(lines).toHaveLength(4);
   });
 
-  test('are lost with all that Redis holds, but hold up nothing', async () => {
+  test('are lost when Redis loses its data, but block no other jobs', async () => {
     await using redis = await startRedis();
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
     const gate = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(() => events, soon).toStrictEqual(['began 0', 'began 1', 'began 2']);
     await redis.flush();
     await redis.ask('SCRIPT', 'FLUSH');
-    // One that Redis has forgotten, though it still runs, and one that is new.
+    // A job that Redis has lost although it still runs, and a new job.
     await queue.add('hall', work, { part: 0 }, { id: '0' });
     await queue.add('hall', work, { part: 20 }, { id: '20' });
     gate.resolve();
@@ -86,7 +86,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     expect(events).not.toContain('began 5');
   });
 
-  test('are found by consumers that were there before Redis was', async () => {
+  test('are found by consumers that started before Redis', async () => {
     await using redis = await startRedis();
     await redis.stop();
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
@@ -98,7 +98,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(() => parts.has(2), soon).toBe(true);
   });
 
-  test('are refused while Redis hangs, and run when it answers again', async () => {
+  test('are rejected while Redis hangs, and run when it answers again', async () => {
     await using redis = await startRedis();
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
     const { parts, handlers } = partsOf(async () => {});
@@ -111,7 +111,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await expect.poll(() => parts.has(3), soon).toBe(true);
   });
 
-  test('are refused by a Redis that is full, and run when it has room again, those too that were running', async () => {
+  test('are rejected by a Redis without memory, and run when it has memory again, including the jobs that were running', async () => {
     await using redis = await startRedis({ lines: ['maxmemory 16mb', 'maxmemory-policy noeviction'] });
     const timings = { lockMs: 1_000, stalledCheckMs: 500 };
     await using queue = await openBullQueue({ url: redis.url, log: silentLog(), timings });
@@ -127,7 +127,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await redis.ask('DEL', 'much');
     await expect.poll(async () => await isAdded(queue, 3), soon).toBe(true);
     await expect.poll(() => parts.has(3), soon).toBe(true);
-    // The one that was running when there was no room to say so is over: the next of its ID comes to its turn.
+    // The job that ended when Redis had no memory for its outcome does not block the next job with its ID.
     await queue.add('hall', work, { part: 4 }, { id: '1' });
     await expect.poll(() => parts.has(4), soon).toBe(true);
   });
@@ -151,14 +151,14 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await redis.stop();
     await delay(600);
     await redis.start();
-    // Lost by its lock, and handed out again.
+    // The job's lock has expired, and the job was dispatched again.
     await expect.poll(async () => Number(await redis.ask('HGET', await jobKey(redis), 'ats')), soon).toBeGreaterThan(1);
     gate.resolve();
     await expect.poll(() => ended, soon).toBeGreaterThan(1);
     expect(most).toBe(1);
   });
 
-  test('leave nothing behind but what a queue needs', async () => {
+  test('leave only the keys that a queue needs', async () => {
     await using redis = await startRedis();
     await using queue = await openBullQueue({ url: redis.url, log: silentLog(), timings: { pauseAfterMs: () => 1 } });
     let failing = 40;
@@ -169,7 +169,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await using _ = await queue.consume('hall', handlers, { concurrency: 5 });
     const added = await addMany(queue, 1_000);
     await expect.poll(() => parts.size, soon).toBe(added.length);
-    // Besides these, BullMQ has keys that come and go with what it does.
+    // BullMQ also has temporary keys.
     const lasting = async () =>
       (await redis.ask('KEYS', 'berth:*'))
         .split('\n')

@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** Several processes take jobs of one queue, and go away in the middle. */
+/** Several processes consume jobs of one queue, and end during a job. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { startConsumerProcess } from '../../test/kit/servers/redis-consumer.ts';
@@ -18,7 +18,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await using other = startConsumerProcess(options);
     await expect.poll(() => [one.lines[0], other.lines[0]], soon).toStrictEqual(['ready', 'ready']);
     await using queue = await openBullQueue({ ...options, log: silentLog() });
-    // However long one of them waits for the machine.
+    // However long one of the processes waits for CPU time.
     const areBothUsed = () => Math.min(one.lines.length, other.lines.length) > 10;
     const { length } = await addMany(queue, 300, areBothUsed);
     const ended = () => [...one.lines, ...other.lines].filter((line) => line.startsWith('ended'));
@@ -27,7 +27,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     expect(new Set(ended()).size).toBe(length);
   });
 
-  test('take over from one that was killed, and from one that leaves', async () => {
+  test('take over the job of a consumer that was killed, and of a consumer that closes', async () => {
     await using redis = await startRedis();
     const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });

@@ -22,13 +22,13 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     const queue = await open({ pauseAfterMs });
     return {
       queue,
-      // Time cannot be handed to Redis: the suite waits for real.
+      // The time of Redis cannot be controlled: the suite really waits.
       pass: async (ms) => await delay(ms),
       [Symbol.asyncDispose]: async () => await queue[Symbol.asyncDispose](),
     };
   });
 
-  test('pauses after each failure, then gives up and says so', async () => {
+  test('pauses after each failure, then drops the job and logs that', async () => {
     const pauses: number[] = [];
     const lines: { msg: string; level: string; id?: string; failures?: number }[] = [];
     const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
@@ -42,7 +42,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     await queue.add('hall', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => lines.at(-1)?.level, soon).toBe('error');
     expect(tries).toBe(8);
-    // Asked once for the log and once by BullMQ.
+    // Called once for the log and once by BullMQ.
     expect(new Set(pauses)).toStrictEqual(new Set([1, 2, 3, 4, 5, 6, 7]));
     expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
     expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'hall' });
@@ -66,7 +66,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     await expect.poll(() => parts, soon).toStrictEqual([1, 2, 1, 3]);
   });
 
-  test('tries a failed job again, and runs it once more if it was added while it failed', async () => {
+  test('retries a failed job, and runs it once more if it was added during the run that failed', async () => {
     await using queue = await open({ pauseAfterMs: () => 50 });
     const { parts, handlers } = partsOf(async () => {
       if (parts.length > 1) return;
@@ -80,7 +80,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     await expect.poll(() => parts, soon).toStrictEqual([1, 1, 1, 9]);
   });
 
-  test('does not lose what was added during the last try', async () => {
+  test('does not lose a job that is added during the last attempt', async () => {
     await using queue = await open({ pauseAfterMs: () => 1 });
     let tries = 0;
     const handlers = new JobHandlers().on(work, async () => {
@@ -131,9 +131,9 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     expect(lines).toStrictEqual([]);
   });
 
-  test('many add and take the same few jobs at once, and each add is followed by a run', async () => {
+  test('many callers add and run the same few jobs at once, and each add is followed by a run', async () => {
     await using queue = await open();
-    // What a job is about stands in the store, before the job is added.
+    // The work of a job is stored before the job is added.
     const [stored, seen] = [new Map<number, number>(), new Map<number, number>()];
     const { handlers } = partsOf(async (part) => {
       const round = stored.get(part) ?? -1;
@@ -154,7 +154,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     await expect.poll(() => seen, soon).toStrictEqual(stored);
   });
 
-  test('refuses names that would break the keys of others', async () => {
+  test('rejects names that would change the keys of other queues', async () => {
     await using queue = await open();
     await expect(queue.add('a:b', work, { part: 1 }, { id: 'a' })).rejects.toThrow(TypeError);
     await expect(queue.consume('{a}', new JobHandlers(), { concurrency: 1 })).rejects.toThrow(TypeError);

@@ -20,7 +20,7 @@ describeQueue('In the process', async () => {
 const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
 
 describe('In the process', () => {
-  test('pauses longer after each failure, then gives up and says so', async () => {
+  test('pauses longer after each failure, then drops the job and logs that', async () => {
     const clock = new ManualClock();
     const lines: { msg: string; level: string; id?: string; failures?: number }[] = [];
     const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
@@ -62,7 +62,7 @@ describe('In the process', () => {
     expect(tries).toBe(2);
   });
 
-  test('does not lose what was added during the last try', async () => {
+  test('does not lose a job that is added during the last attempt', async () => {
     const clock = new ManualClock();
     await using queue = openInProcessQueue({ clock, log: silentLog() });
     let tries = 0;

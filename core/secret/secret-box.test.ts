@@ -5,17 +5,17 @@ import { SecretBox } from './secret-box.ts';
 const secret = new PlatformSecret(Buffer.alloc(32, 1));
 const box = new SecretBox(secret.keyFor('tests'));
 
-test.each(['', 'a plain text', 'ключ 🔑', 'x'.repeat(100_000)])('what was sealed opens at its place', (text) => {
+test.each(['', 'a plain text', 'ключ 🔑', 'x'.repeat(100_000)])('a sealed text opens at its place', (text) => {
   const sealed = box.seal(text, 'here');
   expect(box.open(sealed, 'here')).toBe(text);
   expect(text === '' || !sealed.includes(text)).toBe(true);
 });
 
-test('the same text is never sealed alike', () => {
+test('two sealed forms of the same text differ', () => {
   expect(box.seal('secret', 'here')).not.toBe(box.seal('secret', 'here'));
 });
 
-test('it opens nowhere else, with no other key, and not after a change', () => {
+test('a sealed text does not open for another place, with another key, or after a change', () => {
   const sealed = box.seal('secret', 'here');
   expect(() => box.open(sealed, 'there')).toThrow('authenticate');
   expect(() => new SecretBox(secret.keyFor('others')).open(sealed, 'here')).toThrow('authenticate');

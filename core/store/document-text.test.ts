@@ -9,14 +9,14 @@ const document = {
   bytes: Uint8Array.of(1, 2, 3),
 };
 
-test('text is Extended JSON, as others read it', () => {
+test('text is Extended JSON that other tools can read', () => {
   const parsed = EJSON.parse(documentToText(document)) as typeof document & { bytes: { buffer: Uint8Array } };
   expect(parsed.at).toStrictEqual(document.at);
   expect(parsed.list).toStrictEqual(document.list);
   expect(Buffer.from(parsed.bytes.buffer)).toStrictEqual(Buffer.from(document.bytes));
 });
 
-test('dates are texts of one length, ordered as they are', () => {
+test('dates are texts of one length in the order of the dates', () => {
   const times = [-62_167_219_200_000, -1, 0, 1, 1_767_225_600_000, 1_767_225_600_500, 253_402_300_799_999];
   const texts = times.map((time) => documentToText({ at: new Date(time) }));
   expect(texts.toSorted()).toStrictEqual(texts);
@@ -32,7 +32,7 @@ test('keys that begin with a dollar are not mistaken for types', () => {
   expect(documentToText(date)).toBe('{"at":{"$$date":"2026-01-01T00:00:00.000Z"}}');
 });
 
-test('what cannot be stored is named, with its place', () => {
+test('the error for a value that cannot be stored contains its path', () => {
   expect(() => documentToText({ env: { PATH: () => '' } })).toThrow(
     'Cannot store something of type function, at "env.PATH"',
   );

@@ -1,4 +1,4 @@
-/** The two drivers of the store give back the same for the same input. */
+/** The two drivers of the store return the same for the same input. */
 import { expect, test } from 'vitest';
 import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/servers/mongodb.ts';
@@ -19,7 +19,7 @@ const log = silentLog();
 const documents = 300;
 
 await describeOnMongo('SQLite and MongoDB', testMongo, (mongo) => {
-  test('SQLite and MongoDB give back the same documents, in the same order', async () => {
+  test('SQLite and MongoDB return the same documents, in the same order', async () => {
     await using folder = await temporaryFolder();
     await using database = mongo.newDatabase();
     await using sqlite = await openSqliteStore({ folder: folder.path, collections: [things], log });
@@ -43,12 +43,12 @@ await describeOnMongo('SQLite and MongoDB', testMongo, (mongo) => {
     }
   });
 
-  test('SQLite and MongoDB refuse the same, in the same words', async () => {
+  test('SQLite and MongoDB reject the same documents, with the same messages', async () => {
     await using folder = await temporaryFolder();
     await using database = mongo.newDatabase();
     await using sqlite = await openSqliteStore({ folder: folder.path, collections: [things], log });
     await using mongodb = await openMongoStore({ ...database, collections: [things], log });
-    const refused: unknown[] = [
+    const rejected: unknown[] = [
       { id: '' },
       { id: 1 },
       { id: 'one', rank: [] },
@@ -57,7 +57,7 @@ await describeOnMongo('SQLite and MongoDB', testMongo, (mongo) => {
       { id: 'one', content: 1n },
       { id: 'one', content: { at: new Date(Number.NaN) } },
     ];
-    for (const document of refused) {
+    for (const document of rejected) {
       const errors = await Promise.all(
         [sqlite, mongodb].map(async (store) => await store.insert(things, document as Thing).catch((e: unknown) => e)),
       );

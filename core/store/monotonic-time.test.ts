@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MonotonicTime } from './store-time.ts';
 
-function world() {
+function openClocks() {
   const state = { steadyMs: 1_000, wallMs: 5_000_000 };
   const advance = (byMs: number) => {
     state.steadyMs += byMs;
@@ -12,15 +12,15 @@ function world() {
 }
 
 test('the time is that of the machine, also when its clock is set forward', () => {
-  const { state, advance, nowMs } = world();
+  const { state, advance, nowMs } = openClocks();
   advance(500);
   expect(nowMs()).toBe(state.wallMs);
   state.wallMs += 3_600_000;
   expect(nowMs()).toBe(state.wallMs);
 });
 
-test('when the clock is set back, time goes on at half speed until they meet', () => {
-  const { state, advance, nowMs } = world();
+test('when the clock is set back, time continues at half speed until the clock has caught up', () => {
+  const { state, advance, nowMs } = openClocks();
   const before = nowMs();
   state.wallMs -= 60_000;
   expect(nowMs()).toBe(before);
@@ -33,7 +33,7 @@ test('when the clock is set back, time goes on at half speed until they meet', (
 });
 
 test('it never runs backwards', () => {
-  const { state, advance, nowMs } = world();
+  const { state, advance, nowMs } = openClocks();
   const seen: number[] = [];
   for (const step of [0, 7_000, -90_000, 30_000, -1, 1, -3_600_000]) {
     state.wallMs += step;

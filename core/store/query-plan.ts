@@ -68,7 +68,8 @@ export function planQuery(collection: AnyCollection, query: AnyQuery): QueryPlan
   const orderBy = fields.slice(equals.length);
   const range = planRange(query, orderBy[0] ?? 'id', unsupported);
   const hasFirst = equals[0] ? equals[0].value !== null : range !== undefined;
-  if (omitsNull && !hasFirst) throw unsupported(`it has no document without "${fields[0]}", so name a value or a range`);
+  if (omitsNull && !hasFirst)
+    throw unsupported(`it has no document without "${fields[0]}", so name a value or a range`);
   return {
     equals,
     orderBy,

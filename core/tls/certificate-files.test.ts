@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const dayMs = 24 * 3600 * 1000;
 
-/** A pair of files as certbot makes them: links that are replaced by others. */
+/** A pair of files as certbot creates them: links, which a renewal replaces. */
 async function fixture(clock = new ManualClock(new Date())) {
   await using opened = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'berth-certificates-'));
@@ -53,7 +53,7 @@ async function fixture(clock = new ManualClock(new Date())) {
   };
 }
 
-test('a pair that is replaced is used within ten seconds', async () => {
+test('a new pair is used within ten seconds', async () => {
   await using folder = await fixture();
   await folder.replace(first);
   await using certificates = await folder.open();

@@ -13,8 +13,8 @@ import { BlobCache } from './blob-cache.ts';
 import type { BlobInfo } from '../blobs.ts';
 
 const mebibyte = 1024 * 1024;
-/** A blob of elsewhere. */
-class Elsewhere {
+/** A blob on a server. */
+class RemoteBlob {
   readonly bytes: Buffer;
   readonly digest: string;
   readonly info: BlobInfo;
@@ -26,7 +26,7 @@ class Elsewhere {
     this.info = { sizeBytes, generation: '1' };
   }
 
-  /** Asks as a driver does. @returns the bytes of the copy, if there is one. */
+  /** Reads the copy as a driver does. @returns the bytes of the copy, if there is one. */
   async fetchChunk(cache: BlobCache, info = this.info): Promise<Buffer | undefined> {
     await using copy = await cache.open(this.digest, info);
     if (copy) return await copied(copy);
@@ -40,20 +40,20 @@ class Elsewhere {
   }
 }
 
-/** Asks until there is a copy. */
-async function untilCopied(cache: BlobCache, blob: Elsewhere | undefined): Promise<void> {
+/** Reads until there is a copy. */
+async function untilCopied(cache: BlobCache, blob: RemoteBlob | undefined): Promise<void> {
   await expect.poll(async () => (await blob?.fetchChunk(cache))?.equals(blob?.bytes ?? Buffer.alloc(0))).toBe(true);
 }
 
 async function openFixture(maxBytes = 10 * mebibyte) {
   const folder = await temporaryFolder();
-  // Of the present: the system notes when a file was read last, too.
+  // The present, because the system also records when a file was last read.
   const clock = new ManualClock(new Date());
   const lines: string[] = [];
   const log = openLog('info', { write: (line) => void lines.push(line) });
   const open = async (more: { readonly reserve?: DiskReserve } = {}) =>
     await BlobCache.open({ folder: folder.path, maxBytes, freeShare: 0, clock, log, ...more });
-  /** What stands on the disk. */
+  /** All files in the folder. */
   const files = async () => {
     const entries = await readdir(folder.path, { recursive: true, withFileTypes: true });
     return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
@@ -61,10 +61,10 @@ async function openFixture(maxBytes = 10 * mebibyte) {
   return { folder: folder.path, clock, lines, open, files, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
-test('A blob is copied when it is asked for the second time, and served from its copy then', async () => {
+test('A blob is copied when it is read for the second time, and later reads use the copy', async () => {
   await using fixture = await openFixture();
   await using cache = await fixture.open();
-  const blob = new Elsewhere(3 * mebibyte + 17);
+  const blob = new RemoteBlob(3 * mebibyte + 17);
   expect(await blob.fetchChunk(cache)).toBeUndefined();
   expect(blob.reads).toBe(0);
   await untilCopied(cache, blob);
@@ -73,29 +73,29 @@ test('A blob is copied when it is asked for the second time, and served from its
   expect([blob.reads, (await fixture.files()).length]).toEqual([1, 1]);
 });
 
-test('Small blobs, and one that would take more than half of the room, are not copied', async () => {
+test('Small blobs, and blobs larger than half of the limit, are not copied', async () => {
   await using fixture = await openFixture(4 * mebibyte);
   await using cache = await fixture.open();
-  const [small, large, middle] = [mebibyte - 1, 2 * mebibyte + 1, mebibyte].map((size) => new Elsewhere(size));
+  const [small, large, middle] = [mebibyte - 1, 2 * mebibyte + 1, mebibyte].map((size) => new RemoteBlob(size));
   for (let asked = 0; asked < 5; asked += 1) for (const blob of [small, large]) await blob?.fetchChunk(cache);
   await untilCopied(cache, middle);
   expect([small?.reads, large?.reads]).toEqual([0, 0]);
 });
 
-test('No copy is made at the cost of what is kept free for the store', async () => {
+test('No copy uses the disk space that is reserved for the store', async () => {
   await using fixture = await openFixture();
   const reserve = new DiskReserve({ folder: '/', reserveBytes: Number.MAX_SAFE_INTEGER, clock: fixture.clock });
   await using cache = await fixture.open({ reserve });
-  const blob = new Elsewhere(mebibyte);
+  const blob = new RemoteBlob(mebibyte);
   for (let asked = 0; asked < 5; asked += 1) expect(await blob.fetchChunk(cache)).toBeUndefined();
   await cache[Symbol.asyncDispose]();
   expect([blob.reads, await fixture.files()]).toEqual([0, []]);
 });
 
-test('A copy of another generation is not served, and goes when there is one of the new generation', async () => {
+test('A copy of another generation is not used, and is removed when the new generation is copied', async () => {
   await using fixture = await openFixture();
   await using cache = await fixture.open();
-  const blob = new Elsewhere(mebibyte);
+  const blob = new RemoteBlob(mebibyte);
   await untilCopied(cache, blob);
   const renewed = { ...blob.info, generation: '2' };
   expect(await blob.fetchChunk(cache, renewed)).toBeUndefined();
@@ -103,27 +103,27 @@ test('A copy of another generation is not served, and goes when there is one of 
   expect(await fixture.files()).toHaveLength(1);
 });
 
-test('What was not used for longest makes room', async () => {
+test('The least recently used copies are removed first', async () => {
   await using fixture = await openFixture(4 * mebibyte);
   await using cache = await fixture.open();
-  const blobs = Array.from({ length: 4 }, () => new Elsewhere(mebibyte));
-  const next = async (blob: Elsewhere | undefined) => {
+  const blobs = Array.from({ length: 4 }, () => new RemoteBlob(mebibyte));
+  const next = async (blob: RemoteBlob | undefined) => {
     await untilCopied(cache, blob);
     await fixture.clock.advance(120_000);
   };
   for (const blob of blobs) await next(blob);
   const [first, second] = blobs;
   expect(await first?.fetchChunk(cache)).toBeDefined();
-  await next(new Elsewhere(mebibyte));
+  await next(new RemoteBlob(mebibyte));
   expect((await fixture.files()).length).toBe(4);
   expect(await first?.fetchChunk(cache)).toBeDefined();
   expect(await second?.fetchChunk(cache)).toBeUndefined();
 });
 
-test('A blob that is gone takes its copy with it', async () => {
+test('The copy of a deleted blob is removed', async () => {
   await using fixture = await openFixture();
   await using cache = await fixture.open();
-  const blob = new Elsewhere(mebibyte);
+  const blob = new RemoteBlob(mebibyte);
   await untilCopied(cache, blob);
   await cache.remove(blob.digest);
   expect(await fixture.files()).toEqual([]);
@@ -132,7 +132,7 @@ test('A blob that is gone takes its copy with it', async () => {
 test('No copy is used for longer than a day', async () => {
   await using fixture = await openFixture();
   await using cache = await fixture.open();
-  const blob = new Elsewhere(mebibyte);
+  const blob = new RemoteBlob(mebibyte);
   await untilCopied(cache, blob);
   await fixture.clock.advance(23 * 3_600_000);
   expect(await blob.fetchChunk(cache)).toBeDefined();
@@ -141,10 +141,10 @@ test('No copy is used for longer than a day', async () => {
   expect(await blob.fetchChunk(cache)).toBeUndefined();
 });
 
-test('A copy that fails leaves nothing behind, is told, and is made the next time', async () => {
+test('A copy that fails leaves no file, is logged, and is made the next time', async () => {
   await using fixture = await openFixture();
   await using cache = await fixture.open();
-  const blob = new Elsewhere(mebibyte);
+  const blob = new RemoteBlob(mebibyte);
   const failing = () =>
     new Readable({
       read() {
@@ -162,9 +162,9 @@ test('A copy that fails leaves nothing behind, is told, and is made the next tim
   await untilCopied(cache, blob);
 });
 
-test('Closing breaks off a copy, and the next process goes on with those that are whole', async () => {
+test('Closing aborts a copy in progress, and the next process uses the complete copies', async () => {
   await using fixture = await openFixture();
-  const [blob, endless] = [new Elsewhere(mebibyte), new Elsewhere(mebibyte)];
+  const [blob, endless] = [new RemoteBlob(mebibyte), new RemoteBlob(mebibyte)];
   const { promise: begun, resolve } = Promise.withResolvers<void>();
   {
     await using cache = await fixture.open();
@@ -180,7 +180,7 @@ test('Closing breaks off a copy, and the next process goes on with those that ar
   expect(blob.reads).toBe(1);
 });
 
-test('What a process left half made that died goes after an hour', async () => {
+test('An incomplete copy of a dead process is removed after an hour', async () => {
   await using fixture = await openFixture();
   await using _cache = await fixture.open();
   const left = join(fixture.folder, 'dead.part');
@@ -193,10 +193,10 @@ test('What a process left half made that died goes after an hour', async () => {
   await expect.poll(fixture.files).toEqual([]);
 });
 
-test('Processes that share a folder share its copies, and leave them alone when they start', async () => {
+test('Processes that share a folder share its copies, and keep them when they start', async () => {
   await using fixture = await openFixture();
   await using one = await fixture.open();
-  const blob = new Elsewhere(mebibyte);
+  const blob = new RemoteBlob(mebibyte);
   await untilCopied(one, blob);
   await using other = await fixture.open();
   expect(await blob.fetchChunk(one)).toEqual(blob.bytes);
@@ -206,13 +206,13 @@ test('Processes that share a folder share its copies, and leave them alone when 
   expect(await blob.fetchChunk(other)).toBeUndefined();
 });
 
-test('Processes that share a folder keep to one limit together, also while they copy at the same time', async () => {
+test('Processes that share a folder share one limit, also while they copy at the same time', async () => {
   const maxBytes = 4 * mebibyte;
   await using fixture = await openFixture(maxBytes);
   await using one = await fixture.open();
   await using other = await fixture.open();
   for (const _round of [1, 2, 3]) {
-    const blobs = [new Elsewhere(2 * mebibyte), new Elsewhere(2 * mebibyte)];
+    const blobs = [new RemoteBlob(2 * mebibyte), new RemoteBlob(2 * mebibyte)];
     await Promise.all([untilCopied(one, blobs[0]), untilCopied(other, blobs[1])]);
     const sizes = await Promise.all((await fixture.files()).map(async (path) => (await stat(path)).size));
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxBytes);

@@ -8,7 +8,7 @@ import { ReadBuffers } from './read-buffers.ts';
 
 const sizeBytes = 128 * 1024 * 1024;
 
-it('lets others have their turn while it sends what the page cache has to a receiver that is as fast', async () => {
+it('yields to the event loop while it copies from the page cache to an equally fast receiver', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-copy-'));
   onTestFinished(async () => await rm(folder, { recursive: true }));
   const path = join(folder, 'blob');
@@ -25,7 +25,7 @@ it('lets others have their turn while it sends what the page cache has to a rece
   const to = new Writable({
     write: (bytes: Buffer, _encoding, done) => {
       received += bytes.length;
-      // The first part comes from another thread; from then on there is nothing to wait for.
+      // Another thread reads the first part; after that, the copy waits for nothing.
       if (received === bytes.length) setImmediate(count);
       done();
     },

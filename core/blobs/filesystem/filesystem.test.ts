@@ -29,7 +29,7 @@ const digest = `sha256:${hex}`;
 const twice = `sha256:${createHash('sha256').update(bytes).update(bytes).digest('hex')}`;
 
 describe('Files', () => {
-  test('stand where the drawing says', async () => {
+  test('are stored as `layout.ts` describes', async () => {
     await using folder = await temporaryFolder();
     await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
@@ -55,7 +55,7 @@ describe('Files', () => {
     expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
   });
 
-  test.runIf(existsSync('/dev/full'))('say when there is no space left', async () => {
+  test.runIf(existsSync('/dev/full'))('report that there is no space left', async () => {
     await using folder = await temporaryFolder();
     await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
@@ -65,7 +65,7 @@ describe('Files', () => {
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'no-space' });
   });
 
-  test.runIf(existsSync('/dev/null'))('discard what the disk cannot keep, and say so', async () => {
+  test.runIf(existsSync('/dev/null'))('discard an upload that cannot be made durable, and report that', async () => {
     await using folder = await temporaryFolder();
     await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');
@@ -78,7 +78,7 @@ describe('Files', () => {
     expect(await blobs.statUpload('one')).toBeUndefined();
   });
 
-  test('say when their folder cannot be used', async () => {
+  test('report that their folder cannot be used', async () => {
     await using folder = await temporaryFolder();
     const opening = openFileBlobs({ hashing, folder: '/dev/null/blobs', log });
     await expect(opening).rejects.toMatchObject({ name: 'BlobsError', code: 'unavailable' });
@@ -92,7 +92,7 @@ describe('Files', () => {
     await using folder = await temporaryFolder();
     await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     const openFiles = async () => (await readdir('/proc/self/fd')).length;
-    // Small blobs, so that nothing is collected as garbage meanwhile: Node would close what it finds there, with a warning.
+    // Small blobs, so that no garbage is collected meanwhile: Node would close files that it collects, with a warning.
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -122,7 +122,7 @@ describe('Files', () => {
     expect(warnings).toStrictEqual([]);
   });
 
-  test.runIf(existsSync('/proc/self/fd'))('leave no file open whose size the disk does not say', async () => {
+  test.runIf(existsSync('/proc/self/fd'))('leave no file open if the disk does not return its size', async () => {
     await using folder = await temporaryFolder();
     await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     await blobs.createUpload('one');

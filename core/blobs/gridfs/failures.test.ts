@@ -1,5 +1,5 @@
 // Takes about 20 s
-/** Blobs whose database goes away, or whose answers are lost. */
+/** Blobs whose database stops, or whose answers are lost. */
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
@@ -19,7 +19,7 @@ const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
   test(
-    'An upload survives its database’s restart, and goes on from what was acknowledged',
+    'An upload survives a restart of its database, and continues after the acknowledged bytes',
     { timeout: 120_000 },
     async () => {
       await using database = mongo.newDatabase();
@@ -40,14 +40,14 @@ await describeOnMongo('GridFS, failing', stoppableMongo, (mongo) => {
         const { sizeBytes } = (await blobs.statUpload('one')) ?? {};
         return await blobs.appendUpload('one', sizeBytes ?? 0, bytesOf(bytes.subarray(sizeBytes)));
       };
-      // The lease of the append that broke off is over some seconds later.
+      // The lease of the interrupted append ends some seconds later.
       await expect.poll(isFree, { timeout: 60_000, interval: 500 }).toBe(bytes.length);
       await blobs.publishUpload('one', digest);
       expect(await buffer((await blobs.read(digest)) as Readable)).toStrictEqual(bytes);
     },
   );
 
-  test('Each step whose answer is lost has happened once', async () => {
+  test('Each step whose answer is lost happens once', async () => {
     await using database = mongo.newDatabase();
     await using relay = await openRelay(mongo.url);
     await using blobs = await openGridFsBlobs({ hashing, ...database, url: relay.url, log, chunkBytes });

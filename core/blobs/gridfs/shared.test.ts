@@ -1,4 +1,4 @@
-/** What several processes, some of which die, do to the same blobs. */
+/** Several processes that use the same blobs, some of which die. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
@@ -30,7 +30,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
   const open = async ({ url, database }: TestDatabase) =>
     await openGridFsBlobs({ hashing, url, database, log, chunkBytes });
 
-  test('An upload goes on in another process, wherever a chunk ended', async () => {
+  test('An upload continues in another process, at any position in a chunk', async () => {
     await using database = mongo.newDatabase();
     await using one = await open(database);
     await using other = await open(database);
@@ -49,7 +49,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
   });
 
-  test('One process at a time appends', async () => {
+  test('Only one process at a time appends to an upload', async () => {
     await using database = mongo.newDatabase();
     await using one = await open(database);
     await using other = await open(database);
@@ -66,7 +66,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect(await one.statUpload('one')).toMatchObject({ sizeBytes: 2_500 });
   });
 
-  test('Processes that publish one digest at a time leave one blob, and the bytes of one', async () => {
+  test('Processes that publish one digest at the same time leave one blob, and its bytes once', async () => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     await using one = await open(database);
@@ -79,7 +79,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 6 });
   });
 
-  test('A writer that was silent for too long is taken over, and cannot touch what its successor wrote', async () => {
+  test('A writer whose lease has expired loses the upload, and cannot change the bytes of its successor', async () => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     await using slow = await open(database);
@@ -106,7 +106,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect(await buffer((await quick.read(digestOf(whole))) as Readable)).toStrictEqual(whole);
   });
 
-  test('What was deleted is removed later, and what is named never', async () => {
+  test('The bytes of deleted blobs are removed later, those of a file with a name never', async () => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     await using blobs = await open(database);
@@ -129,7 +129,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect(await buffer((await blobs.read(digestOf(kept))) as Readable)).toStrictEqual(kept);
   });
 
-  test('An upload that was published before a crash is none', async () => {
+  test('An upload that was published before a crash does not exist', async () => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     await using blobs = await open(database);
@@ -150,7 +150,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     }
   });
 
-  test('A copy on the disk serves what MongoDB has, and nothing that it has no more', async () => {
+  test('A copy on the disk is used only while MongoDB has the blob', async () => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     await using folder = await temporaryFolder();
@@ -176,7 +176,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect((await pull()).equals(bytes)).toBe(true);
   });
 
-  test('Standard tools read what was published', async () => {
+  test('Standard tools can read published blobs', async () => {
     await using database = mongo.newDatabase();
     await using client = new MongoClient(database.url);
     await using blobs = await open(database);
@@ -186,7 +186,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     expect(await buffer(bucket.openDownloadStreamByName(digestOf(bytes)))).toStrictEqual(bytes);
   });
 
-  test('GridFS loses no published blob to kill -9, shows no half one, and goes on with what was being received', async () => {
+  test('After kill -9, GridFS has every published blob and no incomplete one, and continues the uploads', async () => {
     await using database = mongo.newDatabase();
     await using layout = openLayout(database);
     const published = new Set<string>();
@@ -222,7 +222,7 @@ function openLayout({ url, database }: TestDatabase): Layout & AsyncDisposable {
   return { ...layoutOf(client.db(database)), [Symbol.asyncDispose]: async () => await client.close() };
 }
 
-/** As if its holder had not been heard of for long. */
+/** Makes the lease of an upload expire, as if its holder had been silent for long. */
 async function ageLease({ uploads }: Layout, uploadId: string): Promise<void> {
   await uploads.updateOne({ _id: uploadId, holder: { $ne: null } } as object, { $set: { heldAt: new Date(0) } });
 }
@@ -248,7 +248,7 @@ function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
-/** Of the files that stand in a folder, and below it. */
+/** The names of all files in a folder and its subfolders. */
 async function namesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ChunkBuffers } from './writer.ts';
 
-test('memory is used again, for chunks of its size only', () => {
+test('reuses released memory, for chunks of the same size only', () => {
   const buffers = new ChunkBuffers();
   const [small, large] = [buffers.acquire(10), buffers.acquire(20)];
   buffers.release(small);
@@ -11,15 +11,15 @@ test('memory is used again, for chunks of its size only', () => {
   expect(buffers.acquire(10)).toBe(small);
 });
 
-test('no more is kept than is said', () => {
+test('trim keeps at most the given number of buffers', () => {
   const buffers = new ChunkBuffers();
   const used = [buffers.acquire(10), buffers.acquire(10), buffers.acquire(10)];
-  const takeThree = () => [buffers.acquire(10), buffers.acquire(10), buffers.acquire(10)];
+  const acquireThree = () => [buffers.acquire(10), buffers.acquire(10), buffers.acquire(10)];
   for (const buffer of used) buffers.release(buffer);
   buffers.trim(2);
-  const again = takeThree();
-  expect(again.filter((buffer) => used.includes(buffer))).toHaveLength(2);
-  for (const buffer of again) buffers.release(buffer);
+  const reused = acquireThree();
+  expect(reused.filter((buffer) => used.includes(buffer))).toHaveLength(2);
+  for (const buffer of reused) buffers.release(buffer);
   buffers.trim(0);
-  expect(takeThree().filter((buffer) => again.includes(buffer))).toEqual([]);
+  expect(acquireThree().filter((buffer) => reused.includes(buffer))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from './manual-clock.ts';
 
-test('timers fire in the order in which they fall due, at their own time', async () => {
+test('timers fire in the order in which they are due, at the time when they are due', async () => {
   const clock = new ManualClock(new Date(0));
   const fired: [string, number][] = [];
   clock.after(30, () => fired.push(['once', clock.now().getTime()]));
@@ -17,7 +17,7 @@ test('timers fire in the order in which they fall due, at their own time', async
   expect(clock.now()).toEqual(new Date(145));
 });
 
-test('after a freeze what fell due runs once, in order, and late', async () => {
+test('after a freeze, overdue timers run once, in order', async () => {
   const clock = new ManualClock(new Date(0));
   const fired: [string, number][] = [];
   clock.every(20, () => fired.push(['often', clock.now().getTime()]));
@@ -33,7 +33,7 @@ test('after a freeze what fell due runs once, in order, and late', async () => {
   ]);
 });
 
-test('a time of day that is set moves no timer', async () => {
+test('setting the time of day moves no timer', async () => {
   const clock = new ManualClock(new Date(0));
   const fired: number[] = [];
   clock.after(10, () => fired.push(clock.now().getTime()));

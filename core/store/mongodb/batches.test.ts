@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Batches } from './batches.ts';
 import type { Outcome } from './batches.ts';
 
-/** A server that answers when it is told to, and remembers what it was asked. */
+/** A server that answers when the test calls `answer`, and records its requests. */
 function manualServer(limits: { atOnce: number; size: number }) {
   const asked: { readonly requests: readonly number[]; readonly answer: (outcomes?: Outcome<number>[]) => void }[] = [];
   const batches = new Batches<number, number>(
@@ -27,7 +27,7 @@ test('requests of one turn of the event loop form a batch, and each gets its own
   expect(await Promise.all(answers)).toStrictEqual([2, 4, 6]);
 });
 
-test('no more batches are in progress than the limit, and requests that wait form one batch', async () => {
+test('the number of batches in progress is limited, and waiting requests form one batch', async () => {
   const { batches, asked } = manualServer({ atOnce: 2, size: 10 });
   const answers: Promise<number>[] = [];
   for (const request of [1, 2, 3, 4]) {
@@ -55,7 +55,7 @@ test('a batch is bounded', async () => {
   expect(await Promise.all(answers)).toStrictEqual([2, 4, 6, 8, 10]);
 });
 
-test('one request fails alone, and a batch fails for all in it and no one after', async () => {
+test('a request fails alone; a batch fails all of its requests and no later ones', async () => {
   const { batches, asked } = manualServer({ atOnce: 1, size: 10 });
   const [first, second] = [batches.ask(1), batches.ask(2)];
   await turn();
@@ -63,16 +63,16 @@ test('one request fails alone, and a batch fails for all in it and no one after'
   await expect(first).rejects.toThrow('refused');
   expect(await second).toBe(4);
 
-  let isAway = true;
+  let isUnavailable = true;
   const failing = new Batches<number, number>(
     async (requests) => {
-      if (isAway) throw new Error('away');
+      if (isUnavailable) throw new Error('unavailable');
       return requests.map((answer) => ({ answer }));
     },
     { atOnce: 1, size: 10 },
   );
   const both = await Promise.allSettled([failing.ask(1), failing.ask(2)]);
   expect(both.map(({ status }) => status)).toStrictEqual(['rejected', 'rejected']);
-  isAway = false;
+  isUnavailable = false;
   expect(await failing.ask(3)).toBe(3);
 });

@@ -1,4 +1,4 @@
-/** What several processes do to one database, and what an operator did to its indexes. */
+/** A database that several processes use, and whose indexes an operator has changed. */
 import { MongoClient } from 'mongodb';
 import { expect, test } from 'vitest';
 import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
@@ -35,7 +35,7 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
     expect(await stores[1]?.get(things, 'one')).toStrictEqual({ id: 'one', count: 100 });
   });
 
-  test('A document that was made anew is not taken for the one that was read', async () => {
+  test('A document that was deleted and inserted again has another version', async () => {
     await using database = mongo.newDatabase();
     await using client = new MongoClient(database.url);
     const collection = client.db(database.database).collection<MongoRecord>('things');
@@ -49,7 +49,7 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
     expect(await collection.findOne({ _id: 'one' })).toMatchObject({ document: { count: 1 } });
   });
 
-  test('Indexes are those that are declared; those of others stay', async () => {
+  test('Declared indexes are created, undeclared indexes of Berth removed, and other indexes kept', async () => {
     await using database = mongo.newDatabase();
     await using client = new MongoClient(database.url);
     const collection = client.db(database.database).collection('things');
@@ -74,7 +74,7 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
     expect(await declare({})).toStrictEqual(alwaysThere);
   });
 
-  test('A partial index replaces a whole one of the same fields, and the other way round', async () => {
+  test('A partial index replaces a full index of the same fields, and vice versa', async () => {
     await using database = mongo.newDatabase();
     await using client = new MongoClient(database.url);
     const declare = async (indexes: AnyCollection['indexes']) => {
@@ -89,7 +89,7 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
     expect(await declare({ byA: ['a', 'b'] })).toStrictEqual([undefined]);
   });
 
-  test('What the URL says of durability and of whom to read from does not count', async () => {
+  test('The URL cannot change the durability of writes or the source of reads', async () => {
     const url = new URL(mongo.url);
     url.search = 'w=1&journal=false&readConcernLevel=available&readPreference=nearest';
     const { client, db } = await connectMongo({ url: url.href });
@@ -101,7 +101,7 @@ await describeOnMongo('MongoDB, shared', testMongo, (mongo) => {
     });
   });
 
-  test('The database is the one that is named, the URL’s, or ours', async () => {
+  test('The database is the one in the options, else the one in the URL, else the default', async () => {
     await using database = mongo.newDatabase();
     const url = new URL(mongo.url);
     url.pathname = `/${database.database}`;

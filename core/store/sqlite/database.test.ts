@@ -10,7 +10,5 @@ test('a database is opened only if it is written through a synced log', async ()
   expect(database.prepare('PRAGMA synchronous').get()).toMatchObject({ synchronous: 2 });
   database.close();
   // A database in memory has no write-ahead log.
-  expect(() => openDatabase(':memory:')).toThrow(
-    'SQLite cannot write durably here (journal memory, synchronous 2)',
-  );
+  expect(() => openDatabase(':memory:')).toThrow('SQLite cannot write durably here (journal memory, synchronous 2)');
 });

@@ -20,7 +20,7 @@ async function open(folder: string, log = silentLog()): Promise<Store> {
   return await openSqliteStore({ folder, collections: [things], log });
 }
 
-test('data is opened once, also within a process, and again after it was closed', async () => {
+test('data can be opened once, also within a process, and again after it was closed', async () => {
   await using folder = await temporaryFolder();
   {
     await using store = await open(folder.path);
@@ -33,7 +33,7 @@ test('data is opened once, also within a process, and again after it was closed'
   expect(await store.get(things, 'one')).toStrictEqual({ id: 'one' });
 });
 
-test('when the writing thread dies, what waits for it is refused, and so is all that comes after', async () => {
+test('when the writer thread dies, waiting and later operations are rejected', async () => {
   await using folder = await temporaryFolder();
   const lines: string[] = [];
   const started = once(process, 'worker');
@@ -59,7 +59,7 @@ test('when the writing thread dies, what waits for it is refused, and so is all 
   await again.insert(things, { id: 'late' });
 });
 
-test('a folder or file that is not a database is refused, and stays unlocked', async () => {
+test('a folder or file that is not a database is rejected, and stays unlocked', async () => {
   await using folder = await temporaryFolder();
   await expect(open('/dev/null/data')).rejects.toMatchObject({ name: 'StoreError', code: 'unavailable' });
   await writeFile(
@@ -72,7 +72,7 @@ test('a folder or file that is not a database is refused, and stays unlocked', a
   }
 });
 
-test('data of a newer version is refused', async () => {
+test('data of a newer version is rejected', async () => {
   await using folder = await temporaryFolder();
   const store = await open(folder.path);
   await store[Symbol.asyncDispose]();
@@ -82,7 +82,7 @@ test('data of a newer version is refused', async () => {
   await expect(open(folder.path)).rejects.toThrow('The data was written by a newer version');
 });
 
-test('indexes that are declared no longer, or differently, are dropped', async () => {
+test('indexes that are no longer declared, or declared differently, are dropped', async () => {
   await using folder = await temporaryFolder();
   const indexes = { byRank: ['id', 'rank'], byOther: ['other'] };
   const before = { folder: folder.path, collections: [{ name: 'things', indexes }], log: silentLog() };
@@ -98,7 +98,7 @@ test('indexes that are declared no longer, or differently, are dropped', async (
   database.close();
 });
 
-test('a collection that was not declared is refused', async () => {
+test('a collection that was not declared is rejected', async () => {
   await using folder = await temporaryFolder();
   await using store = await open(folder.path);
   await expect(store.get({ name: 'others', indexes: {} }, 'one')).rejects.toThrow('"others" was not declared');

@@ -8,10 +8,10 @@ import { StoreError } from '../store.ts';
 test('a folder can be locked once, also within a process, and the error names the holder', async () => {
   await using folder = await temporaryFolder();
   const lock = lockFolder(folder.path);
-  const refusal = thrownBy(() => lockFolder(folder.path));
-  expect(refusal).toBeInstanceOf(StoreError);
-  expect(refusal).toMatchObject({ code: 'locked' });
-  expect(refusal.message).toMatch(
+  const error = thrownBy(() => lockFolder(folder.path));
+  expect(error).toBeInstanceOf(StoreError);
+  expect(error).toMatchObject({ code: 'locked' });
+  expect(error.message).toMatch(
     new RegExp(`in use by process ${process.pid} on .+, since 20.+Z: stop that process, or use another data folder$`),
   );
   expect(thrownBy(() => lockFolder(folder.path))).toMatchObject({ code: 'locked' });
@@ -24,12 +24,12 @@ test('a folder can be locked once, also within a process, and the error names th
   expect(again).toBeDefined();
 });
 
-test('a name that a dead holder left neither locks nor accuses', async () => {
+test('the name of a dead holder neither locks the folder nor appears in the error', async () => {
   await using folder = await temporaryFolder();
   const holderFile = join(folder.path, 'berth.holder.json');
   using lock = lockFolder(folder.path);
   expect(lock).toBeDefined();
-  // No process has this number: it is above the largest that Linux gives.
+  // No process has this ID: it is above the largest that Linux assigns.
   await writeFile(
     holderFile,
     JSON.stringify({ pid: 2 ** 22 + 1, host: (await import('node:os')).hostname(), since: '' }),

@@ -54,7 +54,7 @@ test.for(queries)('SQLite answers %o from the index, in order, without sorting',
   database.close();
 });
 
-test('names that could not be quoted are refused', () => {
+test('names that cannot be quoted are rejected', () => {
   expect(() => tableSql({ name: 'a"b', indexes: {} })).toThrow(TypeError);
   expect(() => indexSql({ name: 'a', indexes: { 'b"': ['c'] } })).toThrow(TypeError);
   expect(() => indexSql({ name: 'a', indexes: { b: ["c'"] } })).toThrow(TypeError);

@@ -29,7 +29,7 @@ describeStore('SQLite, shared with a thread', async () => {
   };
 });
 
-test('SQLite runs changes of one document in turn: none has to run twice', async () => {
+test('SQLite runs changes of one document one after another, so that no change runs twice', async () => {
   await using folder = await temporaryFolder();
   const things = { name: 'things', indexes: {} };
   await using store = await openSqliteStore({ folder: folder.path, collections: [things], log: silentLog() });
@@ -43,7 +43,7 @@ test('SQLite runs changes of one document in turn: none has to run twice', async
   expect(runs).toBe(50);
 });
 
-test('SQLite: only the owner can read any file of the store, also of one that others could read before', async () => {
+test('SQLite: only the owner can read the files of the store, also if other users could read them before', async () => {
   await using folder = await temporaryFolder();
   const things = { name: 'things', indexes: {} };
   const modes = async () => {
@@ -72,7 +72,7 @@ test('SQLite: threads that change one document at the same time lose no change',
   expect(await owned.get(things, 'one')).toStrictEqual({ id: 'one', count: 50 });
 });
 
-test('SQLite: a store that is shared with a thread refuses everything when the store of the process is closed', async () => {
+test('SQLite: a store that is shared with a thread rejects every operation after its owner has closed the store', async () => {
   await using folder = await temporaryFolder();
   const things = { name: 'things', indexes: {} };
   const options = { collections: [things], log: silentLog() };

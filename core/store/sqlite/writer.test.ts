@@ -9,7 +9,7 @@ import type { Write } from './writer.ts';
 const things = { name: 'things', indexes: {} };
 const document = '{}';
 
-test('a write happens only to the version that it is for', async () => {
+test('a write happens only if the document has the expected version', async () => {
   await using folder = await temporaryFolder();
   const data = {
     file: join(folder.path, 'test.db'),
@@ -30,7 +30,7 @@ test('a write happens only to the version that it is for', async () => {
     [{ kind: 'remove', ...one, version: 2 }, true],
     [{ kind: 'remove', ...one, version: 2 }, false],
   ];
-  // All at once: they go into one transaction, in this order.
+  // All at once, so that they are in one transaction, in this order.
   const happened = await Promise.all(writes.map(([write]) => writer.write(write)));
   expect(happened).toStrictEqual(writes.map(([, expected]) => expected));
 });
