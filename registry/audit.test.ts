@@ -1,4 +1,4 @@
-/** What the audit says of pushes and deletions. */
+/** The audit records of pushes and deletions. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { accessTokens, hashToken, publicTokenId } from '../model/access-token.ts';
 import { accounts, withMember } from '../model/account.ts';
@@ -32,7 +32,7 @@ async function recordsOf(service: string) {
 
 const target = { repository: 'acme/draw', reference: 'v1' };
 
-test('each push of a manifest, and each deletion, is recorded once: by which user and token, from where, with its status', async () => {
+test('each push of a manifest, and each deletion, is recorded once, with its user, token, address and status', async () => {
   const authorization = registry.basic('acme', registry.token);
   const from = { authorization, 'x-forwarded-for': '192.0.2.7' };
   const { digest } = await pushImage(registry, target);
@@ -52,7 +52,7 @@ test('each push of a manifest, and each deletion, is recorded once: by which use
   );
   const byGrant = { method: 'DELETE', headers: { ...from, authorization: `Bearer ${grant}` } };
   expect((await registry.send(`/v2/acme/draw/blobs/${layer.digest}`, byGrant)).status).toBe(202);
-  // What does not exist changes nothing.
+  // Deleting absent content changes nothing.
   for (const path of [`${manifests}/v1`, `${manifests}/${digest}`, `/v2/acme/draw/blobs/${layer.digest}`]) {
     expect((await (path.includes('blobs') ? registry.send(path, byGrant) : remove(path))).status).toBe(404);
   }
@@ -69,7 +69,7 @@ test('each push of a manifest, and each deletion, is recorded once: by which use
   expect(records[1]?.request).toBe(answer.headers['x-request-id']);
 });
 
-test('a push that is refused is not recorded', async () => {
+test('a rejected push is not recorded', async () => {
   const absent = { mediaType: 'application/vnd.oci.image.config.v1+json', digest: sha256('absent'), size: 6 };
   const mediaType = 'application/vnd.oci.image.manifest.v1+json';
   const manifest = { schemaVersion: 2, mediaType, config: absent, layers: [] };

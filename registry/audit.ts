@@ -1,4 +1,4 @@
-/** Records in the audit what clients push and delete. Image archives come through the API, which records their requests. */
+/** Records pushes and deletions in the audit. Image archives come through the API, which records their requests. */
 import { clientAddress } from '../core/http/client-address.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { publicTokenId } from '../model/access-token.ts';

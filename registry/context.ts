@@ -1,4 +1,4 @@
-/** What the handlers of the registry, and the functions that push content, receive. */
+/** The dependencies of the registry's handlers, and of the functions that push content. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Blobs } from '../core/blobs/blobs.ts';
 import type { Bus } from '../core/bus/bus.ts';
@@ -31,12 +31,12 @@ export interface RegistryLimits {
   readonly failedLoginsPerMinute: number;
 }
 
-/** What it takes to push content, by a client of the registry or from an image archive. */
+/** The dependencies of a push, by a client of the registry or from an image archive. */
 export interface ContentDeps {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly hashing: HashThreads;
-  /** Of the disk with the store, if that is a disk of this machine. */
+  /** The reserve of the disk with the store, if that is a disk of this machine. */
   readonly reserve?: DiskReserve;
   readonly clock: Clock;
   readonly log: Log;
@@ -86,7 +86,7 @@ export interface Caller {
   readonly by: 'grant' | 'login';
   /** What its access token allows. Absent for a node and for an anonymous grant. */
   readonly permissions?: Permissions;
-  /** By its own right. `mayPull` also allows public repositories. */
+  /** Whether it has the right itself. `mayPull` also allows public repositories. */
   may(repository: string, action: RepositoryAction): boolean;
   /** Whether it may mount blobs of a repository by its own right, beside those it may pull from. */
   mayMountFrom(repository: string): boolean;

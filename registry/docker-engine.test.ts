@@ -39,7 +39,7 @@ describe.skipIf(reason !== undefined)('with a Docker Engine', () => {
     await registry[Symbol.asyncDispose]();
   });
 
-  test('logs in, pushes, removes its copy, pulls by tag and by digest', async () => {
+  test('an engine logs in, pushes, removes its copy, and pulls by tag and by digest', async () => {
     await expect(docker('login', '-u', 'acme', '-p', 'wrong', registry.host)).rejects.toThrow(/unauthorized/);
     expect(await docker('login', '-u', 'acme', '-p', registry.token, registry.host)).toContain('Login Succeeded');
     const id = await importImage(config, `${image}:v1`, unique);

@@ -239,7 +239,7 @@ export const registryErrors = {
   unavailable: {
     code: 'UNAVAILABLE',
     status: 503,
-    message: 'The registry is down for a moment, try again',
+    message: 'The registry is temporarily unavailable, try again',
     when: 'The store or the blobs are unavailable, or the registry is shutting down',
   },
   internal: {

@@ -40,7 +40,7 @@ test('pushes and deletions are published once they are stored', async () => {
   expect(await next()).toEqual([{ topic: 'manifest-deleted', repository, digest, by: 'acme' }]);
 });
 
-test('refused requests publish nothing', async () => {
+test('rejected requests publish nothing', async () => {
   await putManifest(registry, { repository, reference: 'bad' }, { mediaType, schemaVersion: 1 });
   await registry.as(`/v2/${repository}/manifests/none`, { method: 'DELETE' });
   const { digest } = await pushImage(registry, { repository, reference: 'after' });

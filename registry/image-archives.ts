@@ -18,7 +18,7 @@ import type { Registry } from './registry.ts';
 
 /** Images as archives. Throws `ApiError`s. */
 export interface ImageArchives extends AsyncDisposable {
-  /** Reads the archive in a request body, stores what the repository lacks of it, and tags the image. */
+  /** Reads the archive in a request body, stores the content that the repository lacks, and tags the image. */
   receive(upload: ArchiveUpload): Promise<Image>;
   /** Writes an image of a repository as an archive. `undefined` if there is no such image. */
   write(repository: string, digest: string): Promise<ImageArchive | undefined>;

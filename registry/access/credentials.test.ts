@@ -6,7 +6,7 @@ import { accounts } from '../../model/account.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import { checkLogin } from './credentials.ts';
 
-test('every wrong login costs the same reads, so that its duration does not show what is wrong', async () => {
+test('every wrong login costs the same reads, so that its duration does not reveal the reason', async () => {
   await using registry = await openTestRegistry();
   const reads: string[] = [];
   const store = new Proxy(registry.store, {

@@ -12,7 +12,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** What a login allows: in one account, by one token. */
+/** What a login with one token allows in one account. */
 export interface LoggedIn extends AccountPermission {
   /** All that the token allows. */
   readonly permissions: Permissions;
@@ -63,7 +63,7 @@ export async function checkLogin(
   return permission && { ...permission, permissions };
 }
 
-/** An administrator pushes and pulls where they are a member: the registry looks up no other accounts for them. */
+/** Administrators, too, push and pull only in accounts of which they are members. */
 function claimed({ accounts }: Permissions, account: string | undefined): AccountPermission | undefined {
   return accounts.find((permission) => permission.account === account);
 }
@@ -71,12 +71,12 @@ function claimed({ accounts }: Permissions, account: string | undefined): Accoun
 function claimOf({ user, password }: Login): Claim {
   const colonAt = password.indexOf(':');
   if (colonAt >= 0) return claimIn(password.slice(0, colonAt), password.slice(colonAt + 1));
-  // Some tools send all of a token as the user.
+  // Some tools send the whole token as the user.
   const alone = parseToken(user);
   return alone ? alone : claimIn(user, password);
 }
 
-/** The account in front of a token must be the one that is claimed. Other tools split a token at its first dot. */
+/** The account in front of a token must be the claimed account. Some tools split a token at its first dot. */
 function claimIn(account: string, password: string): Claim {
   const sent = parseToken(password);
   if (!sent) return { account, secret: password };

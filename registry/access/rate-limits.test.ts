@@ -12,7 +12,7 @@ const from = (address: string, authorization?: string): Sent => ({
   headers: { 'x-forwarded-for': `6.6.6.6, ${address}`, ...(authorization && { authorization }) },
 });
 
-const refused = ({ status, code, headers }: Answer) => [status, code, headers['retry-after']];
+const rejection = ({ status, code, headers }: Answer) => [status, code, headers['retry-after']];
 
 async function failTimes(registry: TestRegistry, times: number, sent: Sent): Promise<number[]> {
   const seen: number[] = [];
@@ -25,7 +25,7 @@ test('a user with too many failed logins waits, even with the right password, an
   const wrong = registry.basic('acme', 'wrong');
   const right = registry.basic('acme', registry.token);
   expect(await failTimes(registry, 5, from('192.0.2.1', wrong))).toEqual([401, 401, 401, 429, 429]);
-  expect(refused(await registry.send('/token', from('192.0.2.1', right)))).toEqual([429, 'TOOMANYREQUESTS', '20']);
+  expect(rejection(await registry.send('/token', from('192.0.2.1', right)))).toEqual([429, 'TOOMANYREQUESTS', '20']);
   expect((await registry.send('/v2/', from('192.0.2.1', right))).status).toBe(429);
   const form = { grant_type: 'password', username: 'acme', password: registry.token };
   const post = await registry.send('/token', {
@@ -55,7 +55,7 @@ test('failures in one process count in all others', async () => {
   expect(await failTimes(registry, 2, wrong)).toEqual([401, 429]);
   await registry.restart();
   const right = from('192.0.2.1', registry.basic('acme', registry.token));
-  expect(refused(await registry.send('/token', right))).toEqual([429, 'TOOMANYREQUESTS', '20']);
+  expect(rejection(await registry.send('/token', right))).toEqual([429, 'TOOMANYREQUESTS', '20']);
 });
 
 test('logins that succeed write nothing', async () => {
@@ -75,7 +75,7 @@ test('successful logins do not count, however many there are', async () => {
   expect(new Set(await failTimes(registry, 20, from('192.0.2.1', right)))).toEqual(new Set([200]));
 });
 
-test('an address, or a network of IPv6 addresses, that tries one user after another is refused for all users', async () => {
+test('an address, or a network of IPv6 addresses, that tries one user after another is rejected for all users', async () => {
   await using registry = await openLimited({ failedLoginsPerMinute: 1 });
   const seen: number[] = [];
   for (let i = 1; i <= 11; i += 1) {
@@ -107,7 +107,7 @@ test('requests count by account from any address, and by address without an acco
   const right = registry.basic('acme', registry.token);
   const many = await statuses(12, (i) => from(`192.0.2.${i}`, right));
   expect(many).toEqual([...Array<number>(10).fill(200), 429, 429]);
-  expect(refused(await registry.send('/v2/', from('192.0.2.1', right)))).toEqual([429, 'TOOMANYREQUESTS', '1']);
+  expect(rejection(await registry.send('/v2/', from('192.0.2.1', right)))).toEqual([429, 'TOOMANYREQUESTS', '1']);
   const other = registry.basic('other', await registry.addToken('other', ['read']));
   expect(await statuses(1, () => from('192.0.2.1', other))).toEqual([200]);
   expect(await statuses(6, () => from('192.0.2.1'))).toEqual(Array<number>(6).fill(401));

@@ -21,16 +21,18 @@ beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 describe('rejects', () => {
-  test('what is not an archive, or not a complete one', async () => {
+  test('bodies that are no archive, or an incomplete one', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(20_000)]));
-    expect(await errorOf(fixture, await send(url, Buffer.from('hello '.repeat(1000))))).toMatch(/not a whole tar/);
+    expect(await errorOf(fixture, await send(url, Buffer.from('hello '.repeat(1000))))).toMatch(/not a complete tar/);
     expect(await errorOf(fixture, await send(url, await tarOf([])))).toMatch(/has no entries/);
     expect(await errorOf(fixture, await send(url, await tarOf([{ name: 'README', content: 'x' }])))).toMatch(
       /neither of `docker save`/,
     );
     expect(await errorOf(fixture, await send(url, gzipSync(gzipSync(tar))))).toMatch(/compressed twice/);
-    expect(await errorOf(fixture, await send(url, Buffer.concat([tar, randomBytes(1024)])))).toMatch(/not a whole tar/);
+    expect(await errorOf(fixture, await send(url, Buffer.concat([tar, randomBytes(1024)])))).toMatch(
+      /not a complete tar/,
+    );
     // A zero after gzip counts as padding.
     const trailing = Buffer.from([1, ...randomBytes(63)]);
     expect(await errorOf(fixture, await send(url, Buffer.concat([gzipSync(tar), trailing])))).toMatch(
@@ -47,7 +49,7 @@ describe('rejects', () => {
   test('an archive that is cut off at any point', async () => {
     const url = await fixture.open();
     const tar = await tarOf(savedOf([randomBytes(2_000)], { tags: ['x:cut'] }));
-    // The last three blocks are an entry that is not needed, and the end.
+    // The last three blocks are an unneeded entry, and the end of the tar.
     const needed = tar.indexOf('repositories');
     for (const bytes of [tar.subarray(0, needed), gzipSync(tar), zstdCompressSync(tar)]) {
       for (const part of [0.05, 0.3, 0.55, 0.8, 0.97]) {
@@ -69,8 +71,8 @@ describe('rejects', () => {
     expect(await errorOf(fixture, await sendEntries(url, layout()))).toMatch(
       new RegExp(`not in this repository: ${layer.digest}`),
     );
-    const lying = blobOf(manifest.bytes.toString().replace(`"size":${layer.size}}]`, `"size":9}]`));
-    const sizes = layoutOf([layer, config, lying], [{ blob: lying }]);
+    const wrongSize = blobOf(manifest.bytes.toString().replace(`"size":${layer.size}}]`, `"size":9}]`));
+    const sizes = layoutOf([layer, config, wrongSize], [{ blob: wrongSize }]);
     expect(await errorOf(fixture, await sendEntries(url, sizes))).toMatch(/has 7 bytes of .*, its manifest says 9/);
     const shortIndex = layoutOf([layer, config, manifest], [{ blob: { ...manifest, size: 9 } }]);
     expect(await errorOf(fixture, await sendEntries(url, shortIndex))).toMatch(/its index.json says 9/);
@@ -99,7 +101,7 @@ describe('rejects', () => {
     }
     expect(await errorOf(fixture, await sendEntries(url, saved('[]')))).toMatch(/holds no image/);
     expect(await errorOf(fixture, await sendEntries(url, saved('[{"Config":"x"}]')))).toMatch(
-      /names "x" and does not have it/,
+      /names "x" and does not contain it/,
     );
     const notConfig = [
       { name: 'x', content: '[' },

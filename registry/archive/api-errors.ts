@@ -23,7 +23,7 @@ export function asApiError(error: unknown): unknown {
   return isDisconnect(registryError) || registryError.entry === 'internal' ? error : fromRegistry(registryError);
 }
 
-/** By its name: multer itself is loaded only for the first form. */
+/** Compares the name, because multer is loaded only for the first form. */
 function isMulterError(error: unknown): error is MulterError {
   return error instanceof Error && error.name === 'MulterError';
 }

@@ -39,7 +39,7 @@ export class ArchiveContents {
       const found = this.#files.get(at);
       if (found) return found;
       const target = this.links.get(at);
-      if (target === undefined) throw badArchive(`names "${name}" and does not have it`);
+      if (target === undefined) throw badArchive(`names "${name}" and does not contain it`);
       at = target;
     }
     throw badArchive(`has links that lead nowhere: "${name}"`);

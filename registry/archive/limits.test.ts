@@ -16,7 +16,7 @@ let fixture: ArchiveFixture;
 beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-/** The error message for an archive that exceeds one of these limits. */
+/** Returns the error message for an archive that exceeds one of these limits. */
 async function overLimit(archiveLimits: Partial<ArchiveLimits>, entries: readonly TestEntry[]): Promise<string> {
   return await errorOf(fixture, await sendEntries(await fixture.open({ archiveLimits }), entries), 'PayloadTooLarge');
 }
@@ -86,16 +86,18 @@ describe('rejects', () => {
       /no space left/,
     );
     fixture.fault = new BlobsError('unavailable', 'Gone');
-    expect(await errorOf(fixture, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(/down for a moment/);
+    expect(await errorOf(fixture, await sendEntries(url, savedOf(['x'])), 'Unavailable')).toMatch(
+      /temporarily unavailable/,
+    );
     fixture.fault = undefined;
     const [small, large] = [savedOf(['x']), savedOf([randomBytes(100_000)])];
-    const poor = await fixture.open({ limits: { accountBytes: 50_000 } });
-    expect(await errorOf(fixture, await sendEntries(poor, large), 'QuotaExceeded')).toMatch(
+    const limited = await fixture.open({ limits: { accountBytes: 50_000 } });
+    expect(await errorOf(fixture, await sendEntries(limited, large), 'QuotaExceeded')).toMatch(
       /exceed the storage quota.*: acme has /,
     );
     const strict = await fixture.open({ limits: { blobBytes: 50_000 } });
     expect(await errorOf(fixture, await sendEntries(strict, large), 'PayloadTooLarge')).toMatch(/make smaller layers/);
-    expect(await sendEntries(poor, small)).toMatchObject({ tag: 'v1' });
+    expect(await sendEntries(limited, small)).toMatchObject({ tag: 'v1' });
   });
 });
 
@@ -106,8 +108,8 @@ test('pushes and archives share one quota, without delay', async () => {
   // Measures the usage while nothing is stored; it is not measured again for a while.
   await errorOf(limited, await sendEntries(url, savedOf([randomBytes(400_000)])), 'QuotaExceeded');
   await pushBlob(limited.registry, 'acme/other', randomBytes(200_000));
-  const refused = await errorOf(limited, await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');
-  expect(refused).toMatch(/: acme has 19\d\.\d KiB of /);
+  const rejected = await errorOf(limited, await sendEntries(url, savedOf([randomBytes(150_000)])), 'QuotaExceeded');
+  expect(rejected).toMatch(/: acme has 19\d\.\d KiB of /);
   expect(await sendEntries(url, savedOf([randomBytes(50_000)]))).toMatchObject({ tag: 'v1' });
   const bytes = randomBytes(60_000);
   const push = { method: 'POST', body: bytes };

@@ -21,7 +21,7 @@ beforeEach(async () => void (fixture = await openArchiveFixture()));
 afterEach(async () => await fixture[Symbol.asyncDispose]());
 
 describe('accepts', () => {
-  test('an archive of docker save in any order, with the same digest each time, and a duplicate layer as a link', async () => {
+  test('an archive of docker save in any order, always with the same digest, and with a link to a duplicate layer', async () => {
     const url = await fixture.open();
     const entries = savedOf(['first', 'second', 'first']);
     const answer = await sendEntries(url, entries);

@@ -66,7 +66,7 @@ export class ArchivePermits {
 }
 
 /**
- * Reads the request body when a permit is free, stores what the repository lacks, and tags the image.
+ * Reads the request body when a permit is free, stores the content that the repository lacks, and tags the image.
  *
  * @throws ApiError `BadRequest` for an invalid archive, `PayloadTooLarge`, `UnsupportedMediaType`, `InsufficientStorage`,
  * `Unavailable`.

@@ -1,7 +1,7 @@
 /**
  * Stores the entries of an archive as blobs. The purpose of an entry is often unknown until the end (the index may be the last
  * entry), so every file becomes a blob of the repository while it is read. When a client disconnects in the middle, these blobs
- * stay: a second upload need not store them again, and otherwise garbage collection deletes them.
+ * stay: a second upload need not store them again, and without one, garbage collection deletes them.
  */
 import { randomUUID } from 'node:crypto';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
@@ -56,9 +56,9 @@ async function storeFile(context: ContentContext, repository: string, entry: Fil
   const algorithm = announced === undefined ? 'sha256' : algorithmOf(announced);
   const sniffed: { compression?: Compression } = {};
   const bytes = sniff(entry.bytes, sniffed);
-  const isHere = announced !== undefined && (await renewBlob(context, repository, announced)) === entry.sizeBytes;
+  const isStored = announced !== undefined && (await renewBlob(context, repository, announced)) === entry.sizeBytes;
   const file = { bytes, algorithm, name: entry.name, sizeBytes: entry.sizeBytes };
-  const digest = isHere ? await verifyFile(context, file) : await storeBlob(context, repository, file);
+  const digest = isStored ? await verifyFile(context, file) : await storeBlob(context, repository, file);
   return { digest, sizeBytes: entry.sizeBytes, compression: sniffed.compression ?? 'none' };
 }
 
@@ -92,7 +92,7 @@ async function storeBlob(context: ContentContext, repository: string, file: Inco
   const { blobs, quota, signal } = context;
   const { algorithm } = file;
   const uploadId = randomUUID();
-  const body = quota.meter(file.bytes, { repository, uploadId, sizeBytes: 0, announcedBytes: file.sizeBytes });
+  const body = quota.countAndLimit(file.bytes, { repository, uploadId, sizeBytes: 0, announcedBytes: file.sizeBytes });
   await blobs.createUpload(uploadId);
   try {
     await blobs.appendUpload(uploadId, 0, body, { signal, algorithm });

@@ -1,4 +1,4 @@
-/** Reads the entries of a tar one after the other, under limits. Writes nothing to a file system. */
+/** Reads the entries of a tar one after another, within limits. Writes nothing to a file system. */
 import { normalize } from 'node:path/posix';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -43,7 +43,7 @@ export async function* tarEntries(
       each.resume();
     }
   } catch (error) {
-    throw error instanceof ApiError ? error : await whatFailed(reading);
+    throw error instanceof ApiError ? error : await failureOf(reading);
   } finally {
     tar.destroy();
   }
@@ -93,15 +93,17 @@ async function* content(entry: Source, reading: Reading): AsyncGenerator<Uint8Ar
   try {
     for await (const chunk of entry) yield chunk as Buffer;
   } catch {
-    throw await whatFailed(reading);
+    throw await failureOf(reading);
   }
 }
 
 /** The error of a tar that cannot be read further. */
-async function whatFailed({ faults, closed }: Reading): Promise<unknown> {
+async function failureOf({ faults, closed }: Reading): Promise<unknown> {
   const error = await closed;
   const [fault] = faults;
-  return fault ?? badArchive(`is not a whole tar (${error instanceof Error ? error.message : String(error)})`, error);
+  return (
+    fault ?? badArchive(`is not a complete tar (${error instanceof Error ? error.message : String(error)})`, error)
+  );
 }
 
 function readEntry(entry: Source, reading: Reading, limits: ArchiveLimits): TarEntry | undefined {

@@ -85,7 +85,7 @@ async function receiveMultipart<T>({ request, response, signal }: Upload, read: 
   const limits = { fields: 2, parts: 4, fieldSize: maxFieldBytes, fieldNameSize: 100 };
   const parse = multer({ storage, fileFilter, limits }).any();
   const form: MulterRequest = request;
-  // Of Express's request, multer uses only what Node's has.
+  // Multer uses only the parts of Express's request that Node's request has.
   parse(form as Parameters<typeof parse>[0], response as Parameters<typeof parse>[1], (error?: unknown) => {
     if (error !== undefined && error !== null) reject(asFormError(error));
     else resolve();

@@ -14,12 +14,12 @@ interface Blob {
   readonly sizeBytes: number;
 }
 
-/** Removing one blob takes milliseconds. Another collector takes over from a dead one when its lease is over, after 15 s. */
+/** Removing one blob takes milliseconds. Another collector takes over from a dead one when the lease expires, after 15 s. */
 const maxWaitMs = 20_000;
 
 const checkEveryMs = 50;
 
-/** After how many checks to find out whether the collector is dead. */
+/** After this many checks, finishes the removal itself if the collector is dead. */
 const checksBeforeHelp = 20;
 
 /**

@@ -43,7 +43,7 @@ export async function renewManifest(
 }
 
 /** Whether content whose lease was renewed at `renewedAt`, in the store's time, may have been deleted since. */
-export async function mayHaveRunOut({ store, gc }: Parts, renewedAt: Date): Promise<boolean> {
+export async function mayHaveExpired({ store, gc }: Parts, renewedAt: Date): Promise<boolean> {
   return (await store.now()).getTime() - renewedAt.getTime() > gc.leaseMs * safeShare;
 }
 

@@ -6,7 +6,7 @@ import { RegistryError } from '../errors.ts';
 import { publishEvent } from '../events.ts';
 import { contentId, manifests, tagId, tags } from './documents.ts';
 import type { Referrer, StoredManifest, StoredTag } from './documents.ts';
-import { mayHaveRunOut, renewBlob, renewManifest } from './leases.ts';
+import { mayHaveExpired, renewBlob, renewManifest } from './leases.ts';
 import { isContainerImage, referencesOf } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 import { recordImage } from './pushed-image.ts';
@@ -71,7 +71,7 @@ export async function pushManifest(context: ContentContext, pushed: PushedManife
 async function leaseReferences(context: ContentContext, repository: string, manifest: Manifest): Promise<void> {
   const children = new Set(manifest.manifests.map(({ digest }) => digest));
   const references = referencesOf(manifest);
-  // By size too: of two references to one digest with different sizes, one is wrong.
+  // By digest and size: of two references to one digest with different sizes, one is wrong.
   const byContent = new Map(references.map((reference) => [`${reference.digest} ${reference.size}`, reference]));
   const distinct = [...byContent.values()];
   for (let at = 0; at < distinct.length; at += lookupBatch) {
@@ -116,7 +116,7 @@ function checkSize({ digest, size }: Descriptor, sizeBytes: number | undefined):
  * @returns the time from which the lease counts now.
  */
 async function assertLeased(context: ContentContext, written: Written, leasedAt: Date): Promise<Date> {
-  if (!(await mayHaveRunOut(context, leasedAt))) return leasedAt;
+  if (!(await mayHaveExpired(context, leasedAt))) return leasedAt;
   const now = await context.store.now();
   const { repository, digest } = written.stored;
   try {
@@ -153,7 +153,7 @@ async function storeManifest({ store }: ContentContext, pushed: PushedManifest):
   return await upsert(store, manifests, document.id, () => document);
 }
 
-/** The document of a manifest. Its fields beside the bytes spare other code from parsing stored bytes; only verification does. */
+/** The document of a manifest. Its fields repeat what other code needs, so that only verification parses stored bytes. */
 function manifestDocument({ repository, digest, bytes, manifest }: PushedManifest, now: Date): StoredManifest {
   const { config, layers, manifests, blobs, subject, mediaType } = manifest;
   const parts = [...(config ? [config] : []), ...layers, ...manifests, ...blobs];

@@ -11,7 +11,7 @@ test.each([
   '{"__proto__":1,"constructor":2}',
   `${'['.repeat(100)}${']'.repeat(100)}`,
   `[${'0,'.repeat(65_534)}0]`,
-])('%.40s is taken as it is', (text) => {
+])('%.40s is parsed as JSON', (text) => {
   expect(parseStrictJson(text)).toEqual(JSON.parse(text));
 });
 
@@ -31,7 +31,7 @@ test.each([
   ['{"a" "b"}', /JSON/],
   ['{a:1}', /JSON/],
   ['', /JSON/],
-])('%.40s is refused', (text, message) => {
+])('%.40s is rejected', (text, message) => {
   expect(() => parseStrictJson(text)).toThrow(message);
   expect(() => parseStrictJson(text)).toThrow(SyntaxError);
 });

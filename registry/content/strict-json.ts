@@ -6,12 +6,12 @@
 /** Go's parser, which most clients use, allows 10,000; manifests nest four or five levels deep. */
 const maxDepth = 100;
 
-/** Ten thousand layers have some 40,000. Building objects with a million members would block this process for seconds. */
+/** A manifest with ten thousand layers has some 40,000. Building objects with a million members would block this process for seconds. */
 const maxMembers = 65_536;
 
 /** Parses a JSON text. Throws `SyntaxError` if it is not JSON or not strict. */
 export function parseStrictJson(text: string): unknown {
-  // Before parsing, which would already suffer from what this prevents.
+  // Before parsing, which has the problems that this check prevents.
   checkStrict(text);
   return JSON.parse(text);
 }

@@ -20,7 +20,7 @@ export class BusyUploads {
   readonly #busy = new Set<string>();
 
   /** Reserves an upload for one request until disposed. Throws `upload-busy`. */
-  enter(uploadId: string): Disposable {
+  reserve(uploadId: string): Disposable {
     if (this.#busy.has(uploadId)) throw new RegistryError('upload-busy');
     this.#busy.add(uploadId);
     return { [Symbol.dispose]: () => void this.#busy.delete(uploadId) };
@@ -54,7 +54,7 @@ export async function discardUpload(
 }
 
 /**
- * Deletes abandoned uploads, and what crashes left of others: bytes without a session, or a session without bytes.
+ * Deletes abandoned uploads, and the remains that crashes left: bytes without a session, or a session without bytes.
  *
  * @returns how many uploads were deleted; in a dry run, how many would be.
  */

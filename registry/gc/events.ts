@@ -27,7 +27,7 @@ const collected = z.object({
   /** Links from a repository to a blob. */
   links: count,
   uploads: count,
-  /** Blobs that no repository links to any more: removed when the wait is over. In a dry run, all that would be removed. */
+  /** Blobs that no repository links to any more: removed when the wait has ended. In a dry run, all that would be removed. */
   marked: blobTotals,
   removed: blobTotals,
   removal_wait_ms: count,

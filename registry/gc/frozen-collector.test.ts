@@ -1,5 +1,5 @@
 /**
- * A collector that is frozen in the middle of a removal for longer than its lease, as a stopped or swapped-out process is. Meanwhile
+ * A collector that is frozen in the middle of a removal for longer than its lease, as when its process is stopped. Meanwhile
  * another collector takes over the removal, and a client pushes the blob. An acknowledged push must survive when the first collector
  * resumes.
  */
@@ -21,7 +21,7 @@ const frozenMs = 30_000;
 const blob = 'a layer without links';
 const digest = sha256(blob);
 
-/** What happens while the collector is frozen. */
+/** Actions of others while the collector is frozen. */
 const meanwhile: Readonly<Record<string, (fixture: Fixture) => Promise<void>>> = {
   'another collector removes the bytes, and a client pushes them again': async (fixture) => {
     await collect(fixture.registry);
@@ -91,7 +91,7 @@ async function freezeAt(
     vi.spyOn(performance, 'now').mockImplementation(() => realNow() + frozenMs);
   };
   const parts = { store: withPauses(store, freeze), blobs: withPauses(blobs, freeze) };
-  // Its own clock, which is frozen with it.
+  // The lease has its own clock, which is frozen, too.
   const lease = await acquireLeaderLease({ store, clock: new ManualClock(clock.now()) }, () => {});
   if (!lease) throw new Error('Another collector has the lease');
   try {

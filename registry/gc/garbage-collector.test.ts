@@ -4,7 +4,7 @@ import { collect } from '../../test/kit/registry/garbage-collection.ts';
 import { leaderLeases } from '../content/documents.ts';
 import { blobCount, hourMs, leaseMs, openGcFixture, push } from '../testing/gc-fixture.ts';
 
-test('while another process collects, this one does not; after the process has died, this one does seconds later', async () => {
+test('while another process collects, this process does not; seconds after the other process has died, it does', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const until = new Date(clock.now().getTime() + 15_000);

@@ -125,7 +125,7 @@ export class GarbageCollector implements AsyncDisposable {
     for await (const _event of this.#collect(lease, signal));
   }
 
-  /** Removes marked bytes as soon as their wait is over, before the next garbage collection. */
+  /** Removes marked bytes as soon as their wait has ended, before the next garbage collection. */
   #scheduleRemoval(): void {
     const { clock, gc } = this.#deps;
     const isSooner = gc.removalWaitMs > 0 && gc.removalWaitMs < gc.everyMs;

@@ -71,7 +71,7 @@ test('circular references are followed once', () => {
   ).toEqual(['a', 'b', 'c']);
 });
 
-test('the untagged images pushed last: no children, no referrers, no build caches, no other artifacts', () => {
+test('the last untagged images contain no children, referrers, build caches or other artifacts', () => {
   const graph = new Graph([
     node('first'),
     node('second'),
@@ -90,7 +90,7 @@ test('the untagged images pushed last: no children, no referrers, no build cache
   expect(graph.lastUntagged(0, tagged)).toEqual([]);
 });
 
-test('manifests are deleted before those that they keep alive', () => {
+test('manifests are deleted before the manifests that they keep alive', () => {
   const graph = new Graph([
     node('grandchild'),
     node('nested', { kind: 'index', references: ['grandchild'] }),

@@ -1,4 +1,4 @@
-/** Which content of a repository keeps which alive. Pure, so that the rules can be tested without a store. */
+/** Determines which content of a repository keeps other content alive. Pure, so that the rules can be tested without a store. */
 import type { StoredManifest } from '../content/documents.ts';
 
 /** A manifest without its bytes. */
@@ -22,7 +22,7 @@ export class Graph {
   }
 
   /**
-   * Marks what these digests keep alive, themselves included: what a manifest consists of, its referrers, and its subject.
+   * Marks everything that these digests keep alive, themselves included: the parts of a manifest, its referrers, and its subject.
    * Manifests and blobs are marked alike: a child of an index may be either.
    */
   mark(digests: Iterable<string>, marked: Set<string>): void {
@@ -49,8 +49,8 @@ export class Graph {
   }
 
   /**
-   * The manifests that are not marked, in the order of deletion: a manifest comes before those that it keeps alive. If it turns
-   * out to be in use, they have not been deleted yet.
+   * The manifests that are not marked, in the order of deletion: a manifest comes before the manifests that it keeps alive. If it
+   * turns out to be in use, they have not been deleted yet.
    */
   garbage(marked: ReadonlySet<string>): Node[] {
     const waiting = new Map<Node, number>();

@@ -39,13 +39,13 @@ function descriptorOf(text: string) {
   return { digest: sha256(text), size: text.length };
 }
 
-/** What clients do. Each returns whether all of it was acknowledged. */
+/** Actions of clients. Each returns whether every request was acknowledged. */
 const pushes: Readonly<Record<string, (registry: TestRegistry) => Promise<boolean>>> = {
   'pushes everything': async (registry) => {
     for (const blob of [layer, config]) if (!(await pushed(registry, blob))) return false;
     return (await putManifest(registry, { repository, reference: 'new' }, image)).status === 201;
   },
-  'pushes what HEAD says is missing': async (registry) => {
+  'pushes the blobs that HEAD reports as missing': async (registry) => {
     for (const blob of [layer, config]) {
       const head = await registry.as(`/v2/${repository}/blobs/${sha256(blob)}`, { method: 'HEAD' });
       if (head.status !== 200 && !(await pushed(registry, blob))) return false;
@@ -60,7 +60,7 @@ const pushes: Readonly<Record<string, (registry: TestRegistry) => Promise<boolea
     }
     return (await putManifest(registry, { repository, reference: 'new' }, image)).status === 201;
   },
-  'pushes an index of an image that HEAD says exists': async (registry) => {
+  'pushes an index of an image that HEAD reports as present': async (registry) => {
     const path = `/v2/${repository}/manifests/${sha256(JSON.stringify(image))}`;
     if ((await registry.as(path, { method: 'HEAD' })).status !== 200) {
       for (const blob of [layer, config]) if (!(await pushed(registry, blob))) return false;
@@ -69,7 +69,7 @@ const pushes: Readonly<Record<string, (registry: TestRegistry) => Promise<boolea
     }
     return (await putManifest(registry, { repository, reference: 'new' }, index)).status === 201;
   },
-  'pushes an index without asking': async (registry) =>
+  'pushes an index without checking': async (registry) =>
     (await putManifest(registry, { repository, reference: 'new' }, index)).status === 201,
 };
 
@@ -101,23 +101,23 @@ async function expectNothingLeft(registry: TestRegistry, clock: ManualClock): Pr
   expect(left).toEqual([]);
 }
 
-/** Runs `within` before the n-th call. */
+/** Runs an action before the n-th call. */
 function interleaver() {
   let left = Infinity;
-  let within: (() => Promise<void>) | undefined;
+  let action: (() => Promise<void>) | undefined;
   return {
     beforeCall: async () => {
-      if (!within || left-- > 0) return;
-      const run = within;
-      within = undefined;
+      if (!action || left-- > 0) return;
+      const run = action;
+      action = undefined;
       await run();
     },
     at: (step: number, run: () => Promise<void>) => {
       left = step;
-      within = run;
+      action = run;
     },
     /** Whether there were enough calls to reach the step. */
-    hasRun: () => within === undefined,
+    hasRun: () => action === undefined,
   };
 }
 
@@ -129,7 +129,7 @@ async function open() {
   return { clock, steps, registry };
 }
 
-/** An image that nothing needs, whose blobs are in another repository too, and whose leases are over. */
+/** Creates an image that nothing needs, whose blobs are in another repository too, and whose leases have expired. */
 async function prepareGarbage(registry: TestRegistry, clock: ManualClock): Promise<void> {
   for (const blob of [layer, config]) {
     await pushed(registry, blob);

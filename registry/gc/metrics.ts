@@ -7,7 +7,7 @@ export interface GcMetrics extends Disposable {
   count(summary: GcSummary, finishedAt: Date): void;
   /** Counts a garbage collection that failed. */
   countFailure(): void;
-  /** Counts bytes that were removed after a garbage collection, when the wait was over. */
+  /** Counts bytes that were removed between two garbage collections, at the end of their wait. */
   countRemoved(removed: BlobTotals): void;
 }
 

@@ -6,7 +6,7 @@ import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 import { tombstones } from '../content/documents.ts';
 import { blobCount, hourMs, openGcFixture, repository, status } from '../testing/gc-fixture.ts';
 
-test('bytes are removed when no repository links to them, and not before the wait is over', async () => {
+test('bytes are removed when no repository links to them, and not before their wait has ended', async () => {
   const waitMs = 600_000;
   await using opened = await openGcFixture({ removalWaitMs: waitMs });
   const { registry, clock } = opened;
@@ -16,7 +16,7 @@ test('bytes are removed when no repository links to them, and not before the wai
   expect((await collect(registry)).summary.marked.blobs).toBe(0);
   await registry.as(`/v2/acme/paint/blobs/${digest}`, { method: 'DELETE' });
   expect((await collect(registry)).summary).toMatchObject({ marked: { blobs: 1 }, removed: { blobs: 0 } });
-  // The collector runs by itself when the wait is over.
+  // The collector runs by itself when the wait has ended.
   const isGone = async () => {
     await clock.advance(waitMs);
     return await blobCount(registry);

@@ -1,7 +1,7 @@
 /**
  * Removes the bytes of blobs that no repository links to. A tombstone marks them first. Some time later:
  *
- *     the tombstone becomes `deleting` → links are looked for once more → the bytes are deleted → the tombstone is deleted
+ *     the tombstone becomes `deleting` → links are read once more → the bytes are deleted → the tombstone is deleted
  *
  * A push writes its link first and reads the tombstone after that (`content/blob-publish.ts`). A crash in between leaves a
  * tombstone that the next garbage collection, or a push that finds it, processes. A collector that was frozen meanwhile and
@@ -44,7 +44,7 @@ export async function markUnlinkedBlobs(run: GcRun, goneLinks: ReadonlyMap<strin
   return totals;
 }
 
-/** Removes what was marked long enough ago, and finishes removals that an earlier collector began. @returns what was removed. */
+/** Removes blobs that were marked long enough ago, and finishes removals that an earlier collector began. @returns the removed blobs. */
 export async function removeMarked(
   removal: Removal & { readonly gc: { readonly removalWaitMs: number } },
 ): Promise<BlobTotals> {
@@ -102,7 +102,7 @@ async function removeBlob({ store, blobs, lease }: Removal, digest: string): Pro
   return isDeleted ? blob?.sizeBytes : undefined;
 }
 
-/** Whether any repository links to a blob, by more links than those that do not count. */
+/** Whether any repository links to a blob, apart from `goneLinks`. */
 async function isLinked(store: Store, digest: string, goneLinks = 0): Promise<boolean> {
   const links = await store.find(blobLinks, { index: 'byDigest', equals: { digest }, limit: goneLinks + 1 });
   return links.length > goneLinks;

@@ -21,7 +21,7 @@ import {
 
 const indexType = 'application/vnd.oci.image.index.v1+json';
 
-test('the manifest of a tag stays; an earlier one is deleted with its bytes when its lease is over', async () => {
+test('the manifest of a tag stays; an earlier one is deleted with its bytes when its lease has expired', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const old = await push(registry, 'latest', 'old');
@@ -48,11 +48,11 @@ test('a dry run reports what would be deleted, and changes nothing', async () =>
   await push(registry, 'latest', 'current');
   await pushBlob(registry, 'acme/paint', 'layer of old');
   await clock.advance(2 * leaseMs);
-  const turnBefore = await registry.store.get(leaderLeases, 'collector');
+  const leaseBefore = await registry.store.get(leaderLeases, 'collector');
   const dry = await collect(registry, true);
   expect(await blobCount(registry)).toBe(4);
   expect(await registry.store.find(tombstones, { index: 'byState' })).toEqual([]);
-  expect(await registry.store.get(leaderLeases, 'collector')).toEqual(turnBefore);
+  expect(await registry.store.get(leaderLeases, 'collector')).toEqual(leaseBefore);
   const real = await collect(registry);
   expect(real.events.filter(({ type }) => type === 'repository')).toEqual(
     dry.events.filter(({ type }) => type === 'repository'),
@@ -146,7 +146,7 @@ test('referrers live as long as their subject', async () => {
   expect(await blobCount(registry)).toBe(0);
 });
 
-test('HEAD, mount and push renew the lease of a blob; HEAD by digest renews that of a manifest', async () => {
+test('HEAD, mount and push renew the lease of a blob; HEAD by digest renews the lease of a manifest', async () => {
   await using opened = await openGcFixture();
   const { registry, clock } = opened;
   const blob = await pushBlob(registry, repository, 'asked for');
@@ -184,7 +184,7 @@ test('a lease is written at most once an hour, and still lasts', async () => {
 });
 
 test.each(['gone', 'marked as deleted'])(
-  'what a service has left whose document is %s is deleted',
+  'the content of a service whose document is %s is deleted',
   async (document) => {
     await using opened = await openGcFixture({ keptUntaggedImages: 20 });
     const { registry, clock } = opened;

@@ -1,7 +1,7 @@
 /**
- * Garbage collection in one repository. It keeps tags, the untagged images pushed last, what environments spawn, what backends
- * run, what is leased, and all that these keep alive. It deletes the rest: what keeps other content alive before that content,
- * and each document only if it was not used since it was read. In a repository without a service, it keeps only what is leased.
+ * Garbage collection in one repository. It keeps tags, the untagged images pushed last, images that environments spawn or backends
+ * run, leased content, and everything that these keep alive. It deletes the rest: content before the content that it keeps alive,
+ * and each document only if it was not used since it was read. In a repository without a service, it keeps only leased content.
  */
 import { backends } from '../../model/backend.ts';
 import { images, isUsedSince } from '../../model/image.ts';
@@ -32,7 +32,7 @@ interface Kept {
   readonly lostTags: readonly StoredTag[] | undefined;
 }
 
-/** Deletes what nothing keeps in a repository. */
+/** Deletes the garbage of a repository. */
 export async function sweepRepository(run: GcRun, repository: string): Promise<Swept> {
   const { graph, marked, lostTags } = await markKept(run, repository);
   let count = 0;
@@ -91,8 +91,8 @@ async function runningDigests({ store }: GcRun, { account, name }: Service): Pro
 }
 
 /**
- * Deletes a manifest with its images, unless it was used since it was read. A manifest stays that was just selected to run,
- * although its backend or environment is not stored yet (`chooseImage`), and so does one that was just tagged.
+ * Deletes a manifest with its images, unless it was used since it was read. Keeps a manifest that was just tagged, or just selected
+ * to run (`chooseImage`), although its backend or environment is not stored yet.
  *
  * @returns whether it was deleted, or would be.
  */

@@ -47,7 +47,7 @@ async function* verifyManifest(
   }
   for (const reference of references) {
     needed.add(reference);
-    if (await isHere(run, repository, reference)) continue;
+    if (await isPresent(run, repository, reference)) continue;
     if (!(await store.get(manifests, stored.id))) return;
     const names = await store.find(tags, { index: 'byDigest', equals: { repository, digest }, limit: 3 });
     const name = names.length > 0 ? names.map(({ tag }) => tag).join(', ') : digest;
@@ -69,7 +69,7 @@ function referencesIfWhole({ bytes, mediaType, digest }: StoredManifest): string
 }
 
 /** Whether the repository has content, as a blob with its bytes or as a manifest. */
-async function isHere({ store, blobs }: GcRun, repository: string, digest: string): Promise<boolean> {
+async function isPresent({ store, blobs }: GcRun, repository: string, digest: string): Promise<boolean> {
   const id = contentId(repository, digest);
   if ((await store.get(blobLinks, id)) && (await blobs.stat(digest))) return true;
   return (await store.get(manifests, id)) !== undefined;

@@ -49,7 +49,7 @@ test('/v2/ answers a challenge; on every other request the challenge names the s
   expect(mount.headers['www-authenticate']).toContain('scope="repository:acme/b:pull,push repository:acme/draw:pull"');
 });
 
-test('a target that names the host means the same, and its host is that of the challenge', async () => {
+test('a target that names the host is served, and the challenge contains that host', async () => {
   const [host = '', port] = registry.host.split(':');
   const client = request({
     host,
@@ -94,7 +94,7 @@ test('a grant to push may delete a manifest, a grant to pull may not, and an ano
   expect(codes).toEqual(['UNAUTHORIZED', 'DENIED', 'MANIFEST_UNKNOWN']);
 });
 
-test('a grant for one repository gives no access to another with a similar name', async () => {
+test('a grant for one repository allows no access to another one with a similar name', async () => {
   const grant = await grantFor('scope=repository:acme/draw:pull', registry.basic('acme', registry.token));
   for (const repository of ['acme/draw2', 'acme/dra', 'other/draw']) {
     expect((await registry.send(`/v2/${repository}/tags/list`, bearer(grant.token))).status).toBe(401);
@@ -113,8 +113,8 @@ test('grants several scopes, repeated or in one parameter, and omits what it may
   expect((await grantFor(scopes, registry.basic('acme', reader))).scope).toBe(
     'repository:acme/a:pull repository:acme/b:pull registry:catalog:*',
   );
-  const stranger = await registry.addToken('other', ['connect']);
-  expect((await grantFor(scopes, registry.basic('other', stranger))).scope).toBe('');
+  const ofOther = await registry.addToken('other', ['connect']);
+  expect((await grantFor(scopes, registry.basic('other', ofOther))).scope).toBe('');
   const anonymous = await grantFor(scopes);
   expect(anonymous.scope).toBe('');
   expect((await registry.send('/v2/', bearer(anonymous.token))).status).toBe(200);
@@ -144,7 +144,7 @@ test('rejects wrong credentials', async () => {
   await registry.store.update(accessTokens, hashToken(revoked), (token) => ({ ...token, revokedAt: new Date() }));
   const expired = await registry.addToken('acme', ['read']);
   await registry.store.update(accessTokens, hashToken(expired), (token) => ({ ...token, expiresAt: new Date() }));
-  const homeless = await registry.addToken('nobody', ['read']);
+  const withoutAccount = await registry.addToken('nobody', ['read']);
   for (const [user, password] of [
     ['acme', 'wrong'],
     ['acme', ''],
@@ -155,7 +155,7 @@ test('rejects wrong credentials', async () => {
     ['acme', hashToken(registry.token)],
     ['acme', revoked],
     ['acme', expired],
-    ['nobody', homeless],
+    ['nobody', withoutAccount],
     ['__proto__', registry.token],
   ] as const) {
     const authorization = registry.basic(user, password);
@@ -169,7 +169,7 @@ test('rejects wrong credentials', async () => {
   }
 });
 
-test('accepts the form that containerd sends, and one with a refresh token', async () => {
+test('accepts the form that containerd sends, and a form with a refresh token', async () => {
   const post = async (form: Record<string, string>, headers = {}) =>
     await registry.send('/token', {
       method: 'POST',
@@ -192,12 +192,12 @@ test('rejects forged, foreign and expired grants', async () => {
   const access = [{ type: 'repository' as const, name: 'acme/draw', actions: ['pull' as const] }];
   const claims = { access, sub: 'acme', iss: 'berth', aud: 'berth-registry' };
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const stranger = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 8)));
+  const otherPlatform = new RegistryGrants(new PlatformSecret(Buffer.alloc(32, 8)));
   const now = new Date();
   const jwk = { kty: 'oct', k: Buffer.alloc(32).toString('base64url') };
   const forged = [
     `${part({ alg: 'none', typ: 'JWT' })}.${part({ ...claims, exp: now.getTime() })}.`,
-    await stranger.issue({ subject: 'acme', access }, 60, now),
+    await otherPlatform.issue({ subject: 'acme', access }, 60, now),
     await registry.grants.issue({ subject: 'acme', access }, 60, new Date(now.getTime() - 120_000)),
     await new SignJWT({ access })
       .setProtectedHeader({ alg: 'HS256', jwk })
@@ -217,7 +217,7 @@ test('rejects forged, foreign and expired grants', async () => {
 });
 
 test('a client without access cannot distinguish a private repository from an absent one', async () => {
-  const stranger = registry.basic('other', await registry.addToken('other', ['read', 'push']));
+  const other = registry.basic('other', await registry.addToken('other', ['read', 'push']));
   const grant = await registry.grants.issue({ subject: 'other', access: [] }, 60, new Date());
   const paths = (repository: string) => [
     `/v2/${repository}/blobs/${digest}`,
@@ -229,11 +229,11 @@ test('a client without access cannot distinguish a private repository from an ab
     const { status, body } = await registry.send(path, { headers: { authorization } });
     return [status, body.toString()];
   };
-  for (const authorization of [stranger, `Bearer ${grant}`]) {
+  for (const authorization of [other, `Bearer ${grant}`]) {
     const hidden = await Promise.all(paths('acme/draw').map((path) => seen(path, authorization)));
     const absent = await Promise.all(paths('acme/none').map((path) => seen(path, authorization)));
     expect(hidden).toEqual(absent);
-    expect(hidden.every(([status]) => status === (authorization === stranger ? 403 : 401))).toBe(true);
+    expect(hidden.every(([status]) => status === (authorization === other ? 403 : 401))).toBe(true);
   }
 });
 
@@ -273,8 +273,8 @@ test('no log line contains a secret', async () => {
   }
 });
 
-test('a grant ends within a second after its access token was revoked', async () => {
-  // What is remembered of a token has an age by the machine's time.
+test('a grant ends within a second after the revocation of its access token', async () => {
+  // Cached tokens expire by the machine's time.
   vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
   const token = await registry.addToken('acme', ['read']);

@@ -52,7 +52,7 @@ test('receives a blob in one POST, in one PUT, and an empty one', async () => {
   expect([pulled.status, pulled.headers['content-length'], pulled.body.length]).toEqual([200, '0', 0]);
 });
 
-test('a chunk out of order is refused with 416, and the session continues', async () => {
+test('a chunk out of order is rejected with 416, and the session continues', async () => {
   const location = await begin();
   const chunk = (range: string, body: string) =>
     registry.as(location, { method: 'PATCH', headers: { 'content-range': range }, body });
@@ -85,7 +85,7 @@ test('supports sha512, announced or not', async () => {
   expect((await registry.as(`${uploads}?digest-algorithm=md5`, { method: 'POST' })).code).toBe('DIGEST_INVALID');
 });
 
-test('content with another digest is refused on every path, and leaves nothing', async () => {
+test('content with another digest is rejected on every path, and leaves nothing', async () => {
   const digest = sha256('not this');
   const location = await begin();
   const put = await registry.as(`${location}?digest=${digest}`, { method: 'PUT', body: 'that' });
@@ -138,7 +138,7 @@ test('two requests cannot write to one upload at the same time, or finish it twi
   expect((await registry.as(location, { method: 'PATCH', body: 'x' })).status).toBe(404);
 });
 
-test('an upload that is cancelled or idle for ten minutes occupies no hash thread', async () => {
+test('an upload that is cancelled or idle for ten minutes uses no hash thread', async () => {
   const clock = new ManualClock(new Date());
   await using hashing = new HashThreads(clock);
   await using clocked = await openTestRegistry({ clock, hashing });

@@ -1,7 +1,7 @@
 import type { ByteRange } from '../../core/blobs/blobs.ts';
 import { RegistryError } from '../errors.ts';
 
-/** The most that podman requests at once for an image in `zstd:chunked`. After an error, podman and stargz request fewer. */
+/** The most ranges that podman requests at once for an image in `zstd:chunked`. After an error, podman and stargz request fewer. */
 const maxRanges = 1_024;
 
 /**

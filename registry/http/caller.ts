@@ -1,4 +1,4 @@
-/** Identifies the caller by a bearer grant or a basic login, checks its rights, and answers others with a challenge. */
+/** Identifies the caller by a bearer grant or a basic login, checks its rights, and answers other clients with a challenge. */
 import type { IncomingMessage } from 'node:http';
 import type { Scope } from '../../contract/scopes.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -145,7 +145,7 @@ async function callerByGrant({ tokens }: RegistryContext, grant: RegistryGrant):
   const permissions = token === undefined ? undefined : await tokens.permissionsOf(token);
   const permission = permissions && permissionIn(permissions, subject);
   if (token !== undefined && !permission) return undefined;
-  // Its user may have become a viewer. What may be pulled is not asked again: it may be public.
+  // The user may have become a viewer. Pulls are not checked again: the repository may be public.
   const isWithdrawn = (repository: string, action: RepositoryAction) =>
     permission !== undefined && action !== 'pull' && !loginMay(permission, repository, action);
   const may: Caller['may'] = (repository, action) =>

@@ -27,7 +27,7 @@ test('lists the repositories of the account, and none of other accounts, not eve
   expect(listed(theirs)).toEqual(['other/open', 'other/secret']);
 });
 
-test('lists to a token that is limited to services those that exist, by a login and by a grant, in pages', async () => {
+test('lists only existing services of a token that is limited to services, by a login and by a grant, in pages', async () => {
   const token = await registry.addToken('acme', ['read']);
   const limited = ['z', 'absent', 'a.b', 'a-b'];
   await registry.store.update(accessTokens, hashToken(token), (current) => ({ ...current, services: limited }));
@@ -74,7 +74,7 @@ test('accepts any n and last', async () => {
   expect(await of('last=%0d%0ax:y')).toEqual(own);
 });
 
-test('accepts a grant for the catalogue, which only a token that may read gets', async () => {
+test('accepts a grant for the catalogue, which only a token with the right to read can get', async () => {
   const challenged = await registry.send('/v2/_catalog');
   expect(challenged.headers['www-authenticate']).toContain('scope="registry:catalog:*"');
   const list = async (query: string, authorization: string) => {

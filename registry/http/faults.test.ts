@@ -1,5 +1,5 @@
 // Takes about 4 s
-/** Failures of ports, crashes in the middle of a request, and clients that do not speak HTTP. */
+/** Failures of ports, crashes in the middle of a request, and clients that do not send HTTP. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
@@ -71,7 +71,7 @@ test.each([
   new BlobsError('no-space', 'No space left'),
   new StoreError('unavailable', 'No space left', { isFull: true }),
 ])(
-  'a push that runs out of space at any of its writes is refused, and leaves no bytes of an upload: %s',
+  'a push that runs out of space at any of its writes is rejected, and leaves no bytes of an upload: %s',
   async (problem) => {
     let left = Infinity;
     let writes = 0;
@@ -102,7 +102,7 @@ test.each([
       const uploads: string[] = [];
       for await (const uploadId of registry.blobs.listUploads()) uploads.push(uploadId);
       expect(uploads).toEqual([]);
-      // The one upload that may be open is not reserved any more.
+      // The reservation of the one upload that may be open is released.
       expect([step, await push(`layer ${step}`)]).toEqual([step, 201]);
     }
   },
@@ -121,12 +121,12 @@ test('internal errors contain only an ID that is in the log; a full disk and an 
     const body = JSON.parse(answer.body.toString()) as { errors: { code: string; detail: { id: string } }[] };
     return { ...answer, detail: body.errors[0]?.detail };
   };
-  const failed = await start(new Error('A secret of the inside'));
+  const failed = await start(new Error('An internal secret'));
   expect([failed.status, failed.code]).toEqual([500, 'UNKNOWN']);
   expect(failed.body.toString()).not.toContain('secret');
   expect(failed.detail).toEqual({ id: failed.headers['x-request-id'] });
   const lines = registry.logLines.filter((line) => line.includes(String(failed.headers['x-request-id'])));
-  expect(lines.some((line) => line.includes('A secret of the inside'))).toBe(true);
+  expect(lines.some((line) => line.includes('An internal secret'))).toBe(true);
   const full = await start(new BlobsError('no-space', 'No space'));
   expect([full.status, full.code]).toEqual([507, 'UNAVAILABLE']);
   const fullStore = await start(new StoreError('unavailable', 'No space', { isFull: true }));
@@ -162,7 +162,7 @@ test.each([
   ['the size of a blob', `POST ${upload}`, 200_000, { blobBytes: 100_000 }, 413],
   ['the size of a manifest', 'PUT /v2/acme/draw/manifests/v1', 5_000_000, {}, 413],
 ])(
-  'a client that sends on only when it has read the answer reads at once that %s is exceeded',
+  'a client that waits for the answer before it continues learns at once that %s is exceeded',
   async (_what, requestLine, sizeBytes, limits, status) => {
     await using registry = await openTestRegistry({ limits });
     const authorization = `authorization: ${registry.basic('acme', registry.token)}`;
@@ -199,7 +199,7 @@ function chunkOf(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
 }
 
-test('abandoned uploads, and what crashes left of others, are deleted after a day', async () => {
+test('abandoned uploads, and the remains that crashes left, are deleted after a day', async () => {
   const clock = new ManualClock(new Date());
   await using registry = await openTestRegistry({ clock });
   const begun = await registry.as('/v2/acme/draw/blobs/uploads/', { method: 'POST' });

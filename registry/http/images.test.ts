@@ -56,7 +56,7 @@ test('after concurrent pushes of a tag, the tag and the last image agree', async
   expect((await registry.store.get(services, 'acme/raced'))?.lastImageDigest).toBe((await find('raced'))?.digest);
 });
 
-test('reads the git commit from our labels, else those of the OCI, else annotations, with capped lengths', async () => {
+test('reads the git commit from the labels of push tools, else of the OCI, else from annotations, with limited lengths', async () => {
   const oci = { 'org.opencontainers.image.revision': 'r', 'org.opencontainers.image.source': 's' };
   const push = async (reference: string, labels: object, annotations: object = {}) => {
     await pushImage(registry, { repository: 'acme/git', reference }, { labels, extra: { annotations } });
@@ -112,7 +112,7 @@ test('a signature or a chart is stored, and does not become an image', async () 
   expect((await registry.store.get(services, repository))?.lastImageDigest).toBeUndefined();
 });
 
-test('an invalid config gives an image without properties', async () => {
+test('an image with an invalid config has no properties', async () => {
   const repository = 'acme/nonsense';
   const config = await pushBlob(registry, repository, '[not json');
   const manifest = {

@@ -38,7 +38,7 @@ async function imageOf(repository: string, extra: object = {}) {
   };
 }
 
-test('a manifest is answered byte for byte, with its pushed media type', async () => {
+test('a manifest is returned byte for byte, with its pushed media type', async () => {
   const body = ` ${JSON.stringify(await imageOf('acme/bytes', { 'x-unknown': { kept: [1] } }), null, 3)}\n`;
   const pushed = await put('acme/bytes/manifests/v1', body, `${imageType}; charset=utf-8`);
   expect([pushed.status, pushed.headers.location]).toEqual([201, `/v2/acme/bytes/manifests/${sha256(body)}`]);
@@ -104,7 +104,7 @@ test('an index may contain manifests and, as in build caches, blobs', async () =
 describe('hostile manifests', () => {
   const descriptor = { mediaType: configType, digest: sha256('{}'), size: 2 };
   test.each([
-    ['no JSON', 'x'],
+    ['text that is not JSON', 'x'],
     ['a byte order mark', `\uFEFF{"schemaVersion":2}`],
     ['broken UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['an array', '[]'],
@@ -138,7 +138,7 @@ describe('hostile manifests', () => {
       }),
     ],
     [
-      'annotations that are no strings',
+      'annotations that are not strings',
       JSON.stringify({ schemaVersion: 2, config: descriptor, annotations: { a: {} } }),
     ],
   ])('%s', async (_name, body) => {

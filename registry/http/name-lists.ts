@@ -8,7 +8,7 @@ import { RegistryError } from '../errors.ts';
 import { answerJson } from './answer.ts';
 import { singleParameter } from './request-target.ts';
 
-/** The largest page, whatever the client asks for: 10,000 tags are a megabyte or two. */
+/** The largest page that a client can request: 10,000 tags are a megabyte or two. */
 const maxPage = 10_000;
 
 /** `GET …/tags/list`: a repository's tags in byte order, in pages. */
@@ -52,7 +52,7 @@ export async function listCatalog(
   answerJson(response, 200, { repositories: page }, link);
 }
 
-/** Of some names, the repositories that exist, in byte order. Names have no other characters than ASCII. */
+/** The existing repositories among some names, in byte order. Names contain only ASCII. */
 async function existing(store: Store, account: string, names: readonly string[], count: number): Promise<string[]> {
   const ids = names.toSorted().map((name) => serviceId(account, name));
   const found = await Promise.all(ids.map(async (id) => await findService(store, id)));

@@ -5,7 +5,8 @@ import { openTestRegistry, pushBlob, pushImage, sha256 } from '../../test/kit/re
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
 let registry: TestRegistry;
-let stranger: string;
+/** The credentials of another account. */
+let other: string;
 let digest: string;
 const scope = 'scope=repository:acme/open:pull';
 beforeAll(async () => {
@@ -14,7 +15,7 @@ beforeAll(async () => {
   await pushBlob(registry, 'acme/closed', 'bytes');
   for (const repository of ['acme/open', 'acme/closed']) await pushImage(registry, { repository, reference: 'latest' });
   await setPublic(true);
-  stranger = registry.basic('other', await registry.addToken('other', ['push']));
+  other = registry.basic('other', await registry.addToken('other', ['push']));
 });
 afterAll(async () => await registry[Symbol.asyncDispose]());
 
@@ -63,7 +64,7 @@ test('public repositories allow pulls and nothing else', async () => {
   ] as const;
   for (const [method, path] of writes) {
     expect([path, (await registry.send(path, { method, headers })).status]).toEqual([path, 401]);
-    expect([path, (await registry.send(path, { method, headers: { authorization: stranger } })).status]).toEqual([
+    expect([path, (await registry.send(path, { method, headers: { authorization: other } })).status]).toEqual([
       path,
       403,
     ]);
@@ -71,16 +72,16 @@ test('public repositories allow pulls and nothing else', async () => {
 });
 
 test('another account pulls public images too, by a grant or its login', async () => {
-  const { scope: granted, headers } = await grant(`${scope},push&scope=repository:acme/closed:pull`, stranger);
+  const { scope: granted, headers } = await grant(`${scope},push&scope=repository:acme/closed:pull`, other);
   expect(granted).toBe('repository:acme/open:pull');
   for (const path of reads('acme/open')) {
     expect((await registry.send(path, { headers })).status).toBe(200);
-    expect((await registry.send(path, { headers: { authorization: stranger } })).status).toBe(200);
+    expect((await registry.send(path, { headers: { authorization: other } })).status).toBe(200);
   }
 });
 
 test('a client cannot distinguish a private repository from an absent one', async () => {
-  for (const authorization of [undefined, stranger]) {
+  for (const authorization of [undefined, other]) {
     const headers = authorization ? { authorization } : {};
     expect((await grant('scope=repository:acme/closed:pull', authorization)).scope).toBe('');
     const { headers: granted } = await grant(scope, authorization);
@@ -101,24 +102,24 @@ test('another account mounts from a public repository only with a grant that nam
   const target = 'scope=repository:other/copy:push';
   const mount = async (query: string, headers: OutgoingHttpHeaders) =>
     (await registry.send(`/v2/other/copy/blobs/uploads/?mount=${digest}${query}`, { method: 'POST', headers })).status;
-  const { headers: narrow } = await grant(target, stranger);
-  const { headers: wide } = await grant(`${target}&${scope}`, stranger);
+  const { headers: narrow } = await grant(target, other);
+  const { headers: wide } = await grant(`${target}&${scope}`, other);
   expect(await mount('&from=acme/open', narrow)).toBe(202);
   expect(await mount('&from=acme/closed', wide)).toBe(202);
-  expect(await mount('&from=acme/closed', { authorization: stranger })).toBe(202);
-  expect(await mount('', { authorization: stranger })).toBe(202);
+  expect(await mount('&from=acme/closed', { authorization: other })).toBe(202);
+  expect(await mount('', { authorization: other })).toBe(202);
   expect((await registry.send(`/v2/other/copy/blobs/${digest}`, { headers: narrow })).status).toBe(401);
   expect(await mount('&from=acme/open', wide)).toBe(201);
   const another = (await pushBlob(registry, 'acme/open', 'more bytes')).digest;
   const path = `/v2/other/copy/blobs/uploads/?mount=${another}&from=acme/open`;
-  expect((await registry.send(path, { method: 'POST', headers: { authorization: stranger } })).status).toBe(201);
+  expect((await registry.send(path, { method: 'POST', headers: { authorization: other } })).status).toBe(201);
 });
 
-test('once private again, the repository gets no new grants, and logins are refused at once', async () => {
+test('once a repository is private again, no new grants include it, and logins are rejected at once', async () => {
   await setPublic(false);
   expect((await grant(scope)).scope).toBe('');
-  expect((await grant(scope, stranger)).scope).toBe('');
-  const pull = await registry.send('/v2/acme/open/manifests/latest', { headers: { authorization: stranger } });
+  expect((await grant(scope, other)).scope).toBe('');
+  const pull = await registry.send('/v2/acme/open/manifests/latest', { headers: { authorization: other } });
   expect([pull.status, pull.code]).toEqual([403, 'DENIED']);
   await setPublic(true);
   await registry.store.delete(services, 'acme/open');

@@ -25,7 +25,7 @@ export async function readBody(
   return Buffer.concat(chunks, sizeBytes);
 }
 
-/** Passes on a body of exactly `sizeBytes`. Throws `size-invalid` for any other, after it has passed on what fits. */
+/** Yields a body of exactly `sizeBytes`. Throws `size-invalid` for any other size, after it has yielded the bytes that fit. */
 export async function* exactly(sizeBytes: number, body: ByteSource): AsyncGenerator<readonly Uint8Array[], void> {
   let left = sizeBytes;
   for await (const chunks of body) {

@@ -1,4 +1,4 @@
-/** Transfers that are under way when their access token is revoked, or its user loses the role. */
+/** Transfers in progress when their access token is revoked, or its user loses the role. */
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 afterAll(async () => await registry[Symbol.asyncDispose]());
 
-/** A token of a user of its own, who is a member of the account. */
+/** Creates a user who is a member of the account, and a token of that user. */
 async function addMember(name: string): Promise<{ token: string; user: string }> {
   const user = `${name}@example.com`;
   const token = await registry.addToken('acme', ['read', 'push']);
@@ -66,7 +66,7 @@ describe.each(['a grant', 'a login'])('with %s', (by) => {
     ['a last chunk', 'PUT', async () => await uploadWithDigest()],
     ['a whole blob', 'POST', async () => `${uploads}?digest=${sha256('never')}`],
     ['a manifest', 'PUT', async () => '/v2/acme/draw/manifests/v1'],
-  ])('%s of a revoked token is cut within a second', async (_name, method, pathOf) => {
+  ])('%s of a revoked token is ended within a second', async (_name, method, pathOf) => {
     const token = await registry.addToken('acme', ['read', 'push']);
     const [path, authorization] = [await pathOf(), await authorizationFor(token)];
     watch.mockClear();
@@ -80,7 +80,7 @@ describe.each(['a grant', 'a login'])('with %s', (by) => {
     expect(answer?.headers['www-authenticate']).toContain('Bearer realm=');
   });
 
-  test('a push of a user who becomes a viewer is cut', async () => {
+  test('a push of a user who becomes a viewer is ended', async () => {
     const { token, user } = await addMember(by.replaceAll(' ', '-'));
     const other = await addMember(`other-${by.replaceAll(' ', '-')}`);
     const location = String((await registry.as(uploads, { method: 'POST' })).headers.location);
@@ -88,7 +88,7 @@ describe.each(['a grant', 'a login'])('with %s', (by) => {
     watch.mockClear();
     const sending = trickle('PATCH', location, authorization);
     await untilWatched();
-    // A change that takes nothing from the user cuts nothing.
+    // A change that does not affect the user ends no transfer.
     await setRole(other.user, 'viewer');
     await registry.tokens.publishChange();
     await new Promise(setImmediate);
@@ -100,7 +100,7 @@ describe.each(['a grant', 'a login'])('with %s', (by) => {
   });
 });
 
-test('a pull of a revoked token is cut', async () => {
+test('a pull of a revoked token is ended', async () => {
   const bytes = randomBytes(24 * 1024 * 1024);
   const { digest } = await pushBlob(registry, 'acme/draw', bytes);
   const token = await registry.addToken('acme', ['read']);

@@ -17,7 +17,7 @@ export function watchRight(
     reason: () => unauthorized(context, request, {}, caller),
     allows: (now) => {
       const permission = permissionIn(now, subject);
-      // What may be pulled may be public.
+      // Pulls are not checked again: the repository may be public.
       return permission !== undefined && (action === 'pull' || loginMay(permission, repository, action));
     },
   });

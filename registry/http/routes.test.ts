@@ -63,17 +63,17 @@ test.each([
   ['DELETE', '/v2/acme/draw/tags/list', 'UNSUPPORTED', 405],
   ['constructor', '/v2/', 'UNSUPPORTED', 405],
   ['GET', '/v2/acme/draw/blobs/uploads/', 'UNSUPPORTED', 405],
-])('%s %.60s is refused with %s %i', (method, target, code, status) => {
+])('%s %.60s is rejected with %s %i', (method, target, code, status) => {
   const error = errorOf(() => findRoute(method, target));
   expect([registryErrors[error.entry].code, registryErrors[error.entry].status]).toEqual([code, status]);
 });
 
-test('the error for a method lists the supported ones', () => {
+test('the error for an unsupported method lists the supported methods', () => {
   const error = errorOf(() => findRoute('POST', '/v2/acme/draw/manifests/latest'));
   expect(error.headers).toEqual({ allow: 'GET, HEAD, DELETE, PUT' });
 });
 
-test('a duplicate parameter is refused', () => {
+test('a duplicate parameter is rejected', () => {
   const query = new URLSearchParams('mount=x&mount=y&from[$ne]=1');
   expect(errorOf(() => singleParameter(query, 'mount')).entry).toBe('parameter-invalid');
   expect(singleParameter(query, 'from')).toBeUndefined();
@@ -86,5 +86,5 @@ function errorOf(action: () => unknown): RegistryError {
     if (error instanceof RegistryError) return error;
     throw error;
   }
-  throw new Error('Nothing was refused');
+  throw new Error('Nothing was rejected');
 }

@@ -42,7 +42,7 @@ export async function startUpload(context: RegistryContext, incoming: Repository
 /** `PATCH`: adds a chunk. */
 export async function appendChunk(context: RegistryContext, incoming: UploadRequest): Promise<void> {
   const { parameters: target, request, response, caller } = incoming;
-  using _busy = context.uploads.enter(target.uploadId);
+  using _busy = context.uploads.reserve(target.uploadId);
   const { session, sizeBytes } = await openUpload(context, caller.subject, target);
   const chunkBytes = checkChunk(request, target, sizeBytes);
   const { algorithm } = session;
@@ -54,7 +54,7 @@ export async function appendChunk(context: RegistryContext, incoming: UploadRequ
 export async function finishUpload(context: RegistryContext, incoming: UploadRequest): Promise<void> {
   const { parameters: target, request, caller, query } = incoming;
   const digest = checkedDigest(singleParameter(query, 'digest'));
-  using _busy = context.uploads.enter(target.uploadId);
+  using _busy = context.uploads.reserve(target.uploadId);
   const { sizeBytes } = await openUpload(context, caller.subject, target);
   const chunkBytes = checkChunk(request, target, sizeBytes);
   const chunk = { ...target, sizeBytes, algorithm: algorithmOf(digest), chunkBytes };
@@ -74,13 +74,13 @@ export async function uploadStatus(context: RegistryContext, incoming: UploadReq
 /** `DELETE`: discards an upload. */
 export async function cancelUpload(context: RegistryContext, incoming: UploadRequest): Promise<void> {
   const { parameters: target, response, caller } = incoming;
-  using _busy = context.uploads.enter(target.uploadId);
+  using _busy = context.uploads.reserve(target.uploadId);
   await openUpload(context, caller.subject, target);
   await discardUpload(context, target);
   answer(response, 204, {});
 }
 
-/** Links a blob of another repository that the caller may read. One that it may not read counts as absent: no error, no mount. */
+/** Links a blob of another repository that the caller may read. A blob that it may not read counts as absent: no error, no mount. */
 async function mountBlob(context: RegistryContext, incoming: RepositoryRequest, digest: string): Promise<boolean> {
   const { caller, query } = incoming;
   const { repository } = incoming.parameters;
@@ -94,7 +94,7 @@ async function mountBlob(context: RegistryContext, incoming: RepositoryRequest, 
   return true;
 }
 
-/** A push in one request has no session: no other request can know its upload. */
+/** Receives a blob in one request, without a session: no other request can address its upload. */
 async function pushWhole(context: RegistryContext, incoming: RepositoryRequest, digest: string): Promise<void> {
   const { repository } = incoming.parameters;
   const uploadId = randomUUID();
@@ -131,7 +131,7 @@ async function startSession(
 }
 
 /**
- * Appends a request body to an upload. What arrives before the client disconnects is kept; an upload that exceeds a limit, or
+ * Appends a request body to an upload. Bytes that arrive before the client disconnects are kept; an upload that exceeds a limit, or
  * for which there is no space, is discarded.
  */
 async function receive(
@@ -149,7 +149,7 @@ async function receive(
   using sent = withMinimumRate(request, clock);
   const announcedBytes = Number(request.headers['content-length'] ?? chunkBytes ?? 0);
   const chunk = chunkBytes === undefined ? sent.bytes : exactly(chunkBytes, sent.bytes);
-  const body = quota.meter(chunk, { ...upload, announcedBytes });
+  const body = quota.countAndLimit(chunk, { ...upload, announcedBytes });
   const stop = AbortSignal.any([signal, sent.signal]);
   try {
     return await blobs.appendUpload(uploadId, sizeBytes, body, { signal: stop, algorithm });
@@ -159,7 +159,7 @@ async function receive(
   }
 }
 
-/** Publishes an upload that has the right digest. Discards one that has another digest, or for which there is no space. */
+/** Publishes an upload under its digest. Discards the upload if it has another digest, or if there is no space for it. */
 async function publish(context: RegistryContext, upload: UploadTarget & { readonly digest: string }): Promise<void> {
   const { uploadId, digest } = upload;
   context.signal.throwIfAborted();

@@ -32,7 +32,7 @@ const quotaExceeded = (used: string) => [
   expect.stringContaining(`delete images or ask for more: acme has ${used} of 1000 bytes`),
 ];
 
-/** Everything that the registry stores besides blobs: a refused upload must leave nothing. */
+/** The sessions and bytes of all uploads: a rejected upload must leave none. */
 const leftovers = async ({ store, blobs }: TestRegistry) => {
   const sessions = await store.find(uploadSessions, { index: 'byStart' });
   const uploads: string[] = [];
@@ -57,8 +57,8 @@ test('all repositories of an account share its limit', async () => {
   expect(errorIn(await push(registry, randomBytes(1), 'acme/third'))).toEqual(quotaExceeded('1000 bytes'));
   expect(errorIn(await begin(registry))).toEqual(quotaExceeded('1000 bytes'));
   expect(await leftovers(registry)).toEqual([]);
-  const stranger = registry.basic('other', await registry.addToken('other', ['push']));
-  const theirs = { method: 'POST', headers: { authorization: stranger }, body: bytes };
+  const otherAccount = registry.basic('other', await registry.addToken('other', ['push']));
+  const theirs = { method: 'POST', headers: { authorization: otherAccount }, body: bytes };
   expect((await registry.send(`/v2/other/x/blobs/uploads/?digest=${sha256(bytes)}`, theirs)).status).toBe(201);
   expect(await errorCount(registry, 'quota-exceeded')).toBe(2);
 });
@@ -84,8 +84,8 @@ test('a blob that is mounted from another account counts', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const bytes = randomBytes(700);
   const digest = sha256(bytes);
-  const stranger = registry.basic('other', await registry.addToken('other', ['read', 'push']));
-  const headers = { authorization: stranger };
+  const otherAccount = registry.basic('other', await registry.addToken('other', ['read', 'push']));
+  const headers = { authorization: otherAccount };
   await registry.send(`/v2/other/x/blobs/uploads/?digest=${digest}`, { method: 'POST', headers, body: bytes });
   await pushBlob(registry, 'acme/a', randomBytes(400));
   const access = [
@@ -98,7 +98,7 @@ test('a blob that is mounted from another account counts', async () => {
   expect(errorIn(refused)).toEqual(quotaExceeded('400 bytes'));
 });
 
-test('an announced length is refused before the body; an unannounced one as soon as the body exceeds the limit', async () => {
+test('an announced length is rejected before the body; an unannounced one as soon as the body exceeds the limit', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });
   const announced = await begin(registry);
   const patch = await registry.as(announced.location, { method: 'PATCH', body: randomBytes(1001) });
@@ -147,7 +147,7 @@ test('concurrent uploads share the remaining bytes', async () => {
   await expect
     .poll(async () => (await registry.blobs.statUpload(one.location.split('/').at(-1) ?? ''))?.sizeBytes)
     .toBe(500);
-  // Whether counted or measured again: 600 bytes are used.
+  // 600 bytes are used, whether they are counted or measured again.
   for (const waitMs of [0, 60_000]) {
     await registry.clock.advance(waitMs);
     expect((await push(registry, randomBytes(401))).code).toBe('DENIED');
@@ -159,7 +159,7 @@ test('concurrent uploads share the remaining bytes', async () => {
   expect((await push(registry, randomBytes(600))).status).toBe(201);
 });
 
-test('a stalled push releases its bytes when it is cut', async () => {
+test('a stalled push releases its bytes when it is ended', async () => {
   await using registry = await openLimited({ accountBytes: 100_000 });
   const stalled = httpRequest({
     port: registry.port,
@@ -206,8 +206,8 @@ test('an account may have its own limit, smaller, larger or none, which takes ef
   expect(errorIn(await begin(registry))).toEqual(quotaExceeded('1.5 KiB'));
   await allow(0);
   expect((await push(registry, randomBytes(5000))).status).toBe(201);
-  const stranger = registry.basic('other', await registry.addToken('other', ['push']));
-  const theirs = { method: 'POST', headers: { authorization: stranger }, body: randomBytes(1001) };
+  const otherAccount = registry.basic('other', await registry.addToken('other', ['push']));
+  const theirs = { method: 'POST', headers: { authorization: otherAccount }, body: randomBytes(1001) };
   expect((await registry.send(`/v2/other/x/blobs/uploads/?digest=${sha256('')}`, theirs)).code).toBe('DENIED');
 });
 
@@ -267,16 +267,16 @@ test('the number of open uploads per account is limited', async () => {
   expect([refused.status, refused.code, refused.headers['retry-after']]).toEqual([429, 'TOOMANYREQUESTS', '30']);
   await registry.restart();
   expect((await begin(registry)).status).toBe(429);
-  // A cancelled upload and a finished one are released, and a push in one request reserves none.
+  // Cancelled and finished uploads are released, and a push in one request reserves none.
   expect((await push(registry, randomBytes(10))).status).toBe(201);
   await registry.as(open[0]?.location ?? '', { method: 'DELETE' });
   expect((await begin(registry)).status).toBe(202);
   await registry.as(`${open[1]?.location}?digest=${sha256('bytes')}`, { method: 'PUT', body: 'bytes' });
   expect([(await begin(registry)).status, (await begin(registry)).status]).toEqual([202, 429]);
-  const stranger = registry.basic('other', await registry.addToken('other', ['push']));
+  const otherAccount = registry.basic('other', await registry.addToken('other', ['push']));
   const theirs = await registry.send('/v2/other/x/blobs/uploads/', {
     method: 'POST',
-    headers: { authorization: stranger },
+    headers: { authorization: otherAccount },
   });
   expect(theirs.status).toBe(202);
 });

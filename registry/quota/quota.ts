@@ -1,6 +1,6 @@
 /**
- * Limits what an account stores: what its repositories link to and what its open uploads hold. Usage is measured at intervals, and
- * each process counts its own changes in between. So a limit may be exceeded by what other processes receive meanwhile.
+ * Limits the bytes that an account stores in its repositories and its open uploads. Usage is measured at intervals, and each process
+ * counts its own changes in between. So bytes that other processes receive meanwhile may exceed a limit.
  */
 import { lengthOf } from '../../core/blobs/blobs.ts';
 import type { Blobs, ByteSource } from '../../core/blobs/blobs.ts';
@@ -25,7 +25,7 @@ interface QuotaParts {
 }
 
 /** An upload to which a request appends. */
-interface MeteredUpload {
+interface LimitedUpload {
   readonly repository: string;
   readonly uploadId: string;
   /** Its size so far. */
@@ -45,7 +45,7 @@ interface Growing {
 export class Quota {
   readonly #parts: QuotaParts;
   readonly #limits: RegistryLimits;
-  /** Without what requests in progress in this process have appended, which is added to it. */
+  /** Without the bytes that requests in progress in this process have appended: `#growth` returns these. */
   readonly #bytes: UsageCounter;
   readonly #uploads: UsageCounter;
   readonly #quotaLimits: QuotaLimits;
@@ -80,8 +80,8 @@ export class Quota {
     this.#uploads.count(accountOf(repository), -1);
   }
 
-  /** Passes on a request body and counts its bytes. Throws `blob-too-large` or `quota-exceeded`, before it reads if possible. */
-  async *meter(body: ByteSource, upload: MeteredUpload): AsyncGenerator<readonly Uint8Array[], void> {
+  /** Yields a request body and counts its bytes. Throws `blob-too-large` or `quota-exceeded`, before it reads the body if possible. */
+  async *countAndLimit(body: ByteSource, upload: LimitedUpload): AsyncGenerator<readonly Uint8Array[], void> {
     const { repository, uploadId, sizeBytes: startBytes, announcedBytes } = upload;
     const account = accountOf(repository);
     this.#requireBlobSize(startBytes + announcedBytes);

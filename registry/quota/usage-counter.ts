@@ -10,12 +10,12 @@ const acceptAgeMs = 30_000;
 /** The maximum age of a measurement by which a request is rejected: a client that has just deleted images can push soon. */
 const rejectAgeMs = 2_000;
 
-/** Measuring a large account may take long: at most a tenth of the time is spent on it. */
+/** Measuring a large account may take long: it takes at most a tenth of the time. */
 const restPerWork = 9;
 
 interface Entry {
   measured: number;
-  /** What this process has changed since the measurement. */
+  /** The changes by this process since the measurement. */
   changes: number;
   measuredAtMs: number;
   tookMs: number;
