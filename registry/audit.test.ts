@@ -73,8 +73,8 @@ test('a rejected push is not recorded', async () => {
   const absent = { mediaType: 'application/vnd.oci.image.config.v1+json', digest: sha256('absent'), size: 6 };
   const mediaType = 'application/vnd.oci.image.manifest.v1+json';
   const manifest = { schemaVersion: 2, mediaType, config: absent, layers: [] };
-  const refused = await putManifest(registry, { repository: 'acme/refused', reference: 'v1' }, manifest);
-  expect([refused.status, await recordsOf('refused')]).toEqual([404, []]);
+  const rejected = await putManifest(registry, { repository: 'acme/rejected', reference: 'v1' }, manifest);
+  expect([rejected.status, await recordsOf('rejected')]).toEqual([404, []]);
 });
 
 test('a push that cannot be recorded sets no tag, and nothing is deleted without a record', async () => {

@@ -50,7 +50,7 @@ export interface ContentDeps {
 export interface ContentContext extends ContentDeps {
   readonly quota: Quota;
   readonly collector: Pick<GarbageCollector, 'finishRemovals'>;
-  /** Disconnects clients that do not receive what they have requested. */
+  /** Disconnects clients that do not receive their downloads. */
   readonly downloads: StalledDownloads;
   /** Aborts when the registry closes. */
   readonly signal: AbortSignal;

@@ -11,7 +11,7 @@ interface Traffic {
 }
 
 export interface RegistryMetrics extends Disposable {
-  /** Counts a request that has ended. `code` is its status, or `gone` if the client disconnected before it had its answer. */
+  /** Counts a request that has ended. `code` is its status, or `gone` if the client disconnected before it received its answer. */
   count(
     request: IncomingMessage,
     about: { readonly operation: string; readonly code: number | 'gone'; readonly durationMs: number },

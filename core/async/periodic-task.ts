@@ -6,13 +6,13 @@ export class PeriodicTask implements AsyncDisposable {
   readonly #timer: Disposable;
   #running: Promise<void> | undefined;
 
-  /** @param task - logs its own errors: those of a periodic run are dropped */
+  /** @param task - must log its own errors: errors of a periodic run are dropped */
   constructor(clock: Clock, periodMs: number, task: () => Promise<void>) {
     this.#task = task;
     this.#timer = clock.every(periodMs, () => void this.run().catch(() => {}));
   }
 
-  /** Runs the task now. A call during a run waits for that run. Rejects with what the task throws. */
+  /** Runs the task now. A call during a run waits for that run. Rejects with the task's error. */
   async run(): Promise<void> {
     this.#running ??= this.#task().finally(() => (this.#running = undefined));
     await this.#running;

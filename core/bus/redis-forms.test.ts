@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** Every form of Redis URL, against servers that require exactly that form: the bus and the queue work with it, and other clients are refused. */
+/** Every form of Redis URL, against servers that require exactly that form: the bus and the queue work with it, and other clients are rejected. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';

@@ -24,7 +24,7 @@ const maxDepth = 100;
  */
 type BodyProblem = 'wrong-type' | 'malformed' | 'cut' | 'too-large' | 'too-slow' | 'too-many';
 
-/** Thrown when a body cannot be read or is refused. */
+/** Thrown when a body cannot be read or is rejected. */
 export class BodyError extends CodedError<BodyProblem> {
   override readonly name = 'BodyError';
 }

@@ -1,6 +1,6 @@
 /**
- * The minimum rate at which a client must send a request body. A connection that trickles costs as much as one that transfers
- * at full speed, and a few thousand of them would occupy all connections of a process.
+ * The minimum rate at which a client must send a request body. A slow connection costs as much as a fast one, and a few
+ * thousand slow connections would occupy all connections of a process.
  */
 import type { Readable } from 'node:stream';
 import type { ByteSource } from '../blobs/blobs.ts';

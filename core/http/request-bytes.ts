@@ -56,7 +56,7 @@ export class RequestBytes implements ByteSource, Disposable {
     }
   }
 
-  /** Drops what was not read. A pending read fails, so that its reader can clean up. */
+  /** Drops unread bytes. A pending read fails, so that its reader can clean up. */
   [Symbol.dispose](): void {
     clearTimeout(this.#due);
     this.#request.off('data', this.#onData).off('end', this.#onEnd);

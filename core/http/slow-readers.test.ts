@@ -70,11 +70,11 @@ async function openReaders(path: string, count: number): Promise<Socket[]> {
 
 /** Sends as fast as the client reads, as streams of logs do. */
 async function sendEndlessly(stream: EventStream, response: ServerResponse): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  for (let id = 0; !gone.signal.aborted; id += 1) {
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
+  for (let id = 0; !closed.signal.aborted; id += 1) {
     stream.send(id, 'x'.repeat(16 * kibibyte));
-    await stream.drained(gone.signal).catch(() => {});
+    await stream.drained(closed.signal).catch(() => {});
     await new Promise(setImmediate);
   }
   stream[Symbol.dispose]();

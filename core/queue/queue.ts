@@ -73,7 +73,7 @@ export const maxAttempts = 8;
 /** The pause after the first failure, doubled after each further failure: most second attempts succeed. */
 const firstPauseMs = 1_000;
 
-/** The longest pause: short, because the cause of the failures may be gone. */
+/** The longest pause: short, because the cause of the failures may have ended. */
 const longestPauseMs = 30_000;
 
 /** How long a job waits after this many failures. */

@@ -69,7 +69,7 @@ function dateText(date: Date, path: string): string {
   return date.toISOString();
 }
 
-/** Converts in place what was parsed. Few objects have marked keys. */
+/** Converts a parsed value in place. Few objects have marked keys. */
 function fromJson(json: Json): unknown {
   if (typeof json !== 'object' || json === null) return json;
   const fields = json as Record<string, unknown>;
@@ -108,7 +108,7 @@ function setField(target: Record<string, unknown>, key: string, value: unknown):
 
 function className(value: object): string {
   const { name } = value.constructor as { name?: unknown };
-  return typeof name === 'string' && name ? `class ${name}` : 'a class of its own';
+  return typeof name === 'string' && name ? `class ${name}` : 'an unnamed class';
 }
 
 function unfit(path: string, what: string): TypeError {

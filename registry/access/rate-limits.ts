@@ -14,7 +14,7 @@ import type { RegistryLimits } from '../context.ts';
 const burstSeconds = 10;
 
 /**
- * From one address, logins of this many users may fail at the full rate before all logins of the address are refused: users of an
+ * From one address, logins of this many users may fail at the full rate before all logins of the address are rejected: users of an
  * office share an address, and one with a wrong password must not lock out the others.
  */
 const usersPerAddress = 10;
@@ -57,7 +57,7 @@ export class RateLimits {
   }
 
   /**
-   * Called before a login is checked. Only failures count, so that frequent successful logins are never refused. Throws
+   * Called before a login is checked. Only failures count, so that frequent successful logins are never rejected. Throws
    * `too-many-failures`.
    */
   async admitLogin(request: IncomingMessage, user: string): Promise<void> {

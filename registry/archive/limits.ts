@@ -45,5 +45,5 @@ export const maxIndexDepth = 4;
 /** Links in archives point to files, or to links in archives of old podman; longer chains are circles or attacks. */
 export const maxLinkHops = 8;
 
-/** The most tags of one image in an archive: as many as one push may set. */
+/** The most tags of one image in an archive, the same as for one push. */
 export const maxArchiveTags = 64;

@@ -47,7 +47,7 @@ const blockBytes = 512;
 /** Two empty blocks end a tar. */
 const endOfTarBytes = 2 * blockBytes;
 
-/** Longer names need another header: those of sha512 digests. */
+/** Longer names, such as those of sha512 digests, need another header. */
 const maxPlainName = 100;
 
 /** Constant, so that the same image has the same bytes. */
@@ -83,7 +83,7 @@ export async function writeArchive(
   };
 }
 
-/** The tag under which an image was last pushed, of those that still point to it. */
+/** The last pushed tag that still points to an image. */
 async function currentTag(store: Store, repository: string, digest: string): Promise<string | undefined> {
   const found = await store.find(images, { index: 'byDigest', equals: { repository, digest }, order: 'descending' });
   for (const { tag } of found) {

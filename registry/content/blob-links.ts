@@ -12,7 +12,7 @@ interface Parts {
   readonly blobs: Blobs;
 }
 
-/** How many links to a digest are searched for one that the caller may read. */
+/** How many links to a digest are searched for a repository from which the caller may mount. */
 const maxMountSources = 100;
 
 /** The size of a repository's blob, or `undefined`. A link without bytes counts as absent: a push repairs it. */
@@ -25,7 +25,7 @@ export async function linkedBlobSize(
   return link && (await blobs.stat(digest))?.sizeBytes;
 }
 
-/** Opens a repository's blob for reading. `undefined` if it does not have it. */
+/** Opens a repository's blob for reading. `undefined` if the repository has no such blob. */
 export async function openLinkedBlob(
   { store, blobs }: Parts,
   repository: string,
@@ -37,7 +37,7 @@ export async function openLinkedBlob(
 /**
  * Links a blob to a repository and begins its lease. The bytes may be published later.
  *
- * @returns the link as it was written; its `usedAt` is later than that of any earlier write.
+ * @returns the written link; its `usedAt` is later than in any earlier write.
  */
 export async function linkBlob(
   { store }: Pick<Parts, 'store'>,
@@ -53,7 +53,7 @@ export async function linkBlob(
   });
 }
 
-/** Finds a repository that has a blob and from which the caller may mount, preferably of its own account. */
+/** Finds a repository that has a blob and from which the caller may mount, preferably in the caller's account. */
 export async function findSource(
   { store }: Pick<Parts, 'store'>,
   digest: string,

@@ -33,7 +33,7 @@ export async function renewBlob(
   return link && (await parts.blobs.stat(digest))?.sizeBytes;
 }
 
-/** Renews the lease of a manifest. `undefined` if the repository does not have it. */
+/** Renews the lease of a manifest. `undefined` if the repository has no such manifest. */
 export async function renewManifest(
   parts: Parts,
   repository: string,

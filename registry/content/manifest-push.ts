@@ -30,7 +30,7 @@ interface PushedManifest {
   readonly record?: () => Promise<void>;
 }
 
-/** What a push has written so far. */
+/** The documents that a push has written so far. */
 interface Written {
   readonly stored: StoredManifest;
   readonly manifest: Manifest;
@@ -38,9 +38,9 @@ interface Written {
 }
 
 /**
- * Stores a manifest if its repository has all that it refers to. Writes in this order: service, manifest, tag, image. Each step
- * is complete by itself: after a crash in between, repeating the push does the missing steps. Leases what the manifest refers to
- * before it stores the manifest, so that the collector does not delete it before it can see the manifest. The push is recorded beside
+ * Stores a manifest if its repository has all content that it refers to. Writes in this order: service, manifest, tag, image. Each
+ * step is complete by itself: after a crash in between, repeating the push does the missing steps. Leases the content before it
+ * stores the manifest, so that the collector does not delete content before it can see the manifest. The push is recorded beside
  * the manifest, to save time: a crash may leave a manifest without a record, but never a tag or an answer without one. Throws
  * `manifest-blob-unknown`, `size-invalid`, `quota-exceeded` and `ReserveError`.
  */
@@ -109,9 +109,8 @@ function checkSize({ digest, size }: Descriptor, sizeBytes: number | undefined):
 }
 
 /**
- * Checks that nothing was deleted before the collector could see what was written. Only needed if the push has taken very long
- * since it leased the content at `leasedAt`. If content is missing, the client must push it again, and what was written is
- * deleted.
+ * Checks that no content was deleted before the collector could see the written documents. Only needed if the push has taken very
+ * long since it leased the content at `leasedAt`. If content is missing, deletes the written documents: the client must push again.
  *
  * @returns the time from which the lease counts now.
  */
@@ -130,7 +129,7 @@ async function assertLeased(context: ContentContext, written: Written, leasedAt:
   return now;
 }
 
-/** Deletes what this push has written, but nothing that another push has written since. */
+/** Deletes the documents of this push, but none that another push has written since. */
 async function revert({ store }: ContentContext, { stored, tags: names }: Written): Promise<void> {
   const ours = new Set(names.map(({ pushedAt }) => pushedAt.getTime()));
   await removeManifest(store, stored, {

@@ -78,7 +78,7 @@ const schemas = {
     layers: absent,
     blobs: absent,
   }),
-  // Unknown media types are stored, with what they refer to in the usual fields.
+  // Manifests of unknown media types are stored, with the references in their usual fields.
   other: z.object({
     ...common,
     config: descriptor.nullish(),

@@ -19,7 +19,7 @@ export async function requireRepository(store: Store, repository: string): Promi
 /**
  * Creates the service of a repository for its first push. First deletes the content of a deleted service of the same name, so that
  * its tags do not reappear. After a crash in between, the service does not exist and the next push does the rest. Concurrent
- * first pushes do not harm each other: each deletes only what is older than itself.
+ * first pushes do not harm each other: each deletes only older content.
  */
 export async function ensureRepository(
   { store, clock, defaultCluster }: { store: Store; clock: Clock; defaultCluster: string },

@@ -42,7 +42,7 @@ export async function openUpload(
 
 /**
  * Ends a session without a blob. Deletes the bytes first, because on a full disk the session may stay. The sweep of uploads
- * deletes what a crash between the two leaves.
+ * deletes the remains of a crash between the two.
  */
 export async function discardUpload(
   { store, blobs, quota }: Pick<ContentContext, 'store' | 'blobs' | 'quota'>,

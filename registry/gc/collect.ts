@@ -8,8 +8,8 @@ import { markUnlinkedBlobs, noBlobs, removeMarked } from './sweep-blobs.ts';
 import { sweepRepository } from './sweep-repository.ts';
 
 /**
- * Collects garbage and reports what is deleted; the last event is the summary. Without a lease this is a dry run, which
- * changes nothing and reports what would be deleted.
+ * Collects garbage and reports the deleted content; the last event is the summary. Without a lease this is a dry run, which
+ * changes nothing and reports the content that would be deleted.
  */
 export async function* collect(
   deps: GcDeps,

@@ -41,7 +41,7 @@ async function* verifyManifest(
   const references = referencesIfWhole(stored);
   if (!references) {
     const repaired = lease ? await dropDamaged(run, stored) : false;
-    const message = repaired ? 'It was removed, push it again' : 'Its bytes are not those that were pushed';
+    const message = repaired ? 'It was removed, push it again' : 'Its bytes differ from the pushed bytes';
     yield problem({ kind: 'manifest-damaged', digest, repository, message }, repaired);
     return;
   }
@@ -56,7 +56,7 @@ async function* verifyManifest(
   }
 }
 
-/** What a manifest refers to, or `undefined` if its bytes are not those that were pushed. */
+/** The digests that a manifest refers to, or `undefined` if its bytes differ from the pushed bytes. */
 function referencesIfWhole({ bytes, mediaType, digest }: StoredManifest): string[] | undefined {
   if (digestOfBytes(bytes, algorithmOf(digest)) !== digest) return undefined;
   try {
@@ -101,7 +101,7 @@ async function* verifyLinks(
       const change = async () => await store.update(blobLinks, id, (link) => ({ ...link, sizeBytes: found.sizeBytes }));
       yield problem({ kind: 'link-size', ...about, message }, lease ? Boolean(await change()) : false);
     }
-    // A manifest that needs the blob was reported above. A recent link may belong to a push in progress, or to one that was cut off.
+    // A manifest that needs the blob was reported above. A recent link may belong to a push that is in progress or was cut off.
     if (found || needed.has(digest) || usedAt >= before) continue;
     const isSame = (link: { readonly usedAt: Date }) => link.usedAt.getTime() === usedAt.getTime();
     const repaired = lease ? await store.delete(blobLinks, id, isSame) : false;

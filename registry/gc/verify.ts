@@ -21,7 +21,7 @@ export async function* verify(
     if (problem.repaired) sum.repaired += 1;
     return problem;
   };
-  // Bytes first: those that are removed are then reported as missing in every repository that needs them.
+  // Bytes first: removed bytes are then reported as missing in every repository that needs them.
   for await (const problem of verifyBlobs(run, seen)) yield counted(problem);
   for await (const repository of repositories(deps.store)) {
     sum.repositories += 1;

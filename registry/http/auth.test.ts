@@ -101,7 +101,7 @@ test('a grant for one repository allows no access to another one with a similar 
   }
 });
 
-test('grants several scopes, repeated or in one parameter, and omits what it may not grant', async () => {
+test('grants several scopes, repeated or in one parameter, and omits scopes that it may not grant', async () => {
   const scopes = [
     'scope=repository:acme/a:pull&scope=repository:acme/a:push%20repository:acme/b:*',
     'scope=repository:other/c:pull&scope=registry:catalog:*&scope=repository:acme/a/b:pull&scope=*',

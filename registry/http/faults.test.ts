@@ -12,7 +12,7 @@ import { services } from '../../model/service.ts';
 import { openTestRegistry, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
 import { uploadSessions } from '../content/documents.ts';
 
-test('repeating a push repairs what a crash at any of its writes left', async () => {
+test('repeating a push repairs a crash at any of its writes', async () => {
   let left = Infinity;
   let written: string[] = [];
   await using registry = await openTestRegistry({
@@ -45,7 +45,7 @@ test('repeating a push repairs what a crash at any of its writes left', async ()
   }
 });
 
-test('repeating a deletion repairs what a crash at any of its writes left', async () => {
+test('repeating a deletion repairs a crash at any of its writes', async () => {
   let left = Infinity;
   await using registry = await openTestRegistry({
     beforeWrite: () => {

@@ -1,6 +1,6 @@
 /**
  * Issues bearer grants for credentials: `GET /token` with a basic login (distribution's token specification) and `POST /token`
- * with a form (its OAuth 2 variant). A grant omits what the client may not do.
+ * with a form (its OAuth 2 variant). A grant omits actions that the client may not perform.
  */
 import type { RequestContext, RegistryContext, RepositoryAction } from '../context.ts';
 import type { Store } from '../../core/store/store.ts';

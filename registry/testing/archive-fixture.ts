@@ -113,11 +113,11 @@ export class ArchiveFixture implements AsyncDisposable {
   }
 
   async #receive(archives: ImageArchives, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    const disconnected = new AbortController();
+    response.once('close', () => disconnected.abort());
     const query = new URL(request.url ?? '', 'http://localhost').searchParams;
     const selector = { tag: query.get('tag') ?? undefined, image: query.get('image') ?? undefined };
-    const signal = AbortSignal.any([gone.signal, this.closing.signal]);
+    const signal = AbortSignal.any([disconnected.signal, this.closing.signal]);
     try {
       const { digest, tag } = await archives.receive({ repository, by: 'acme', request, response, selector, signal });
       response.end(JSON.stringify({ digest, tag }));

@@ -149,7 +149,7 @@ test('A copy that fails leaves no file, is logged, and is made the next time', a
     new Readable({
       read() {
         this.push(blob.bytes.subarray(0, 1_000));
-        this.destroy(new Error('The server has gone'));
+        this.destroy(new Error('The server has stopped'));
       },
     });
   for (const _time of [1, 2]) cache.recordMiss(blob.digest, blob.info, failing);

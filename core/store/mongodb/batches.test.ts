@@ -59,8 +59,8 @@ test('a request fails alone; a batch fails all of its requests and no later ones
   const { batches, asked } = manualServer({ atOnce: 1, size: 10 });
   const [first, second] = [batches.ask(1), batches.ask(2)];
   await turn();
-  asked[0]?.answer([{ error: new Error('refused') }, { answer: 4 }]);
-  await expect(first).rejects.toThrow('refused');
+  asked[0]?.answer([{ error: new Error('rejected') }, { answer: 4 }]);
+  await expect(first).rejects.toThrow('rejected');
   expect(await second).toBe(4);
 
   let isUnavailable = true;

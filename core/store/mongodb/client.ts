@@ -65,7 +65,7 @@ export async function connectMongo(options: MongoOptions): Promise<{ client: Mon
   }
 }
 
-/** Runs an action without time limits, such as creating an index, on a connection of its own. */
+/** Runs an action without time limits, such as creating an index, on a separate connection. */
 export async function withPatientMongo<R>(options: MongoOptions, action: (db: Db) => Promise<R>): Promise<R> {
   const client = new MongoClient(options.url, { ...connection, maxPoolSize: 1 });
   try {

@@ -47,7 +47,7 @@ export class SqliteWriter implements AsyncDisposable {
   #committing: PendingWrite[] = [];
   /** The error of the last commit. */
   #problem: StoreError | undefined;
-  /** The reason why no more writes are possible. */
+  /** Why no more writes are possible. */
   #end: StoreError | undefined;
 
   constructor(thread: Worker | MessagePort, log: Log) {
