@@ -27,14 +27,14 @@ function seenIn(answer: string): Seen {
   return JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1)) as Seen;
 }
 
-test('a request whose target names the host reaches the backend as an ordinary one', async () => {
+test('a request with a target in absolute form reaches the backend in origin form', async () => {
   const seen = seenIn(await ask(`http://a.example:81/${session.token}/x?y=%2e`, 'Host: other\r\n'));
   expect(seen.url).toBe('/x?y=%2e');
   expect(valuesOf(seen, 'host')).toEqual(['a.example:81']);
   expect(valuesOf(seen, 'x-forwarded-host')).toEqual(['a.example:81']);
 });
 
-test('in the host form, the label is that of the target, whatever Host says', async () => {
+test('in the host form, the label comes from the target, not from Host', async () => {
   const host = `${labelOfToken(session.token)}.${sessionDomain}`;
   const seen = seenIn(await ask(`http://${host}/x`, 'Host: other\r\n'));
   expect([seen.url, ...valuesOf(seen, 'host')]).toEqual(['/x', host]);

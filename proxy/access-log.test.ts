@@ -10,7 +10,7 @@ test.each([
   [25, 250],
   [1, 10],
   [0, 0],
-])('of a thousand requests, %i %% make %i lines', (percent, expected) => {
+])('a sample of %i %% logs %i of a thousand requests', (percent, expected) => {
   const sample = new AccessLogSample(percent);
   expect(Array.from({ length: 1_000 }, () => sample.includes(fine)).filter(Boolean)).toHaveLength(expected);
 });
@@ -39,7 +39,7 @@ test.each([
   expect(traceOf(header)).toBe(expected);
 });
 
-test('headers of traces and the request ID of a proxy in front reach the backend as they are', async () => {
+test('trace headers and the request ID of a proxy in front reach the backend unchanged', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);

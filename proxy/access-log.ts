@@ -1,17 +1,17 @@
-/** Which requests are logged, and as part of which trace. */
+/** Selects the requests to log, and reads their trace IDs. */
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
 
-/** How a request has ended. */
+/** How a request ended. */
 export interface Outcome {
-  /** `undefined`: it had no answer. */
+  /** `undefined` if there was no answer. */
   readonly status: number | undefined;
-  /** The proxy's own error that was answered. */
+  /** The error with which the proxy answered. */
   readonly error: ProxyErrorCode | undefined;
 }
 
 const firstServerError = 500;
 
-/** Selects a share of all requests, evenly, and every one that failed. */
+/** Selects an even share of all requests, and every failed request. */
 export class AccessLogSample {
   readonly #percent: number;
   #sum = 0;
@@ -33,12 +33,12 @@ export class AccessLogSample {
 /** The version, the trace, the span that sent the request, and flags (W3C Trace Context). */
 const traceParentPattern = /^(?!ff)[\da-f]{2}-(?!0{32})([\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:$|-)/;
 
-/** The trace of a request, from its header lines as they were received. */
+/** The trace ID of a request, from its header lines as received. */
 export function traceInLines(lines: string): string | undefined {
   return traceOf(/^traceparent: ?(.*?)\r?$/im.exec(lines)?.[1]);
 }
 
-/** The trace that a request is part of, by its header `traceparent`, which backends receive as it is. */
+/** The trace ID in a `traceparent` header, which backends receive unchanged. */
 export function traceOf(traceParent: string | string[] | undefined): string | undefined {
   return typeof traceParent === 'string' ? traceParentPattern.exec(traceParent)?.[1] : undefined;
 }

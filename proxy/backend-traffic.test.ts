@@ -1,5 +1,5 @@
 // Takes about 3 s
-/** What backends receive and send is counted for each, and stored now and then. */
+/** The proxy counts the traffic of each backend, and stores it periodically. */
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ManualClock } from '../core/clock/testing/manual-clock.ts';
@@ -28,7 +28,7 @@ async function untilClosed(): Promise<void> {
   await until(async () => (await fixture.metrics.metrics()).includes('\nberth_proxy_open_connections 0\n'));
 }
 
-/** Lets a pass run, and waits until the store has what is expected of a backend. */
+/** Runs a pass, and waits until the store has the expected counts of a backend. */
 async function untilStored(backend: string, expected: Partial<Traffic>): Promise<Traffic> {
   await clock.advance(trafficWriteMs);
   let found: Traffic | undefined;
@@ -46,14 +46,14 @@ async function untilStored(backend: string, expected: Partial<Traffic>): Promise
 
 const agreement = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n';
 
-describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
+describe.each<Path>(['plain', 'general'])('on the %s path', (path) => {
   beforeEach(async () => {
     clock = new ManualClock(new Date());
     fixture = await openFixture({ path, clock });
   });
   afterEach(async () => await fixture[Symbol.asyncDispose]());
 
-  test('requests count for their backend, with heads and bodies, and not before a pass', async () => {
+  test('a pass stores the requests of each backend, and the bytes of their heads and bodies', async () => {
     await using program = await startProgram((request, response) => {
       request.resume().on('end', () => response.end('x'.repeat(1_000)));
     });
@@ -85,7 +85,7 @@ describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
     expect(ofOther.sentBytes).toBeGreaterThan(1_000);
   });
 
-  test('an upgraded connection counts while it is open, and is open while its proxy lives', async () => {
+  test('an upgraded connection is counted while it is open, and its proxy is stored as alive', async () => {
     await using program = await startRawProgram((socket) => {
       socket.write(agreement);
       socket.removeAllListeners('data').on('data', (bytes: Buffer) => socket.write(bytes));
@@ -113,7 +113,7 @@ describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
   });
 });
 
-describe('the store', () => {
+describe('the document of a backend', () => {
   beforeEach(async () => {
     clock = new ManualClock(new Date());
     fixture = await openFixture({ clock });
@@ -124,7 +124,7 @@ describe('the store', () => {
     await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   }
 
-  test('gets nothing again that has not changed', async () => {
+  test('is not written while nothing has changed', async () => {
     await using program = await startProgram((_request, response) => response.end('hi'));
     const { token, backend } = await spawnReady(fixture, program);
     await request(token);
@@ -137,7 +137,7 @@ describe('the store', () => {
     expect(await stored(backend)).toEqual([before]);
   });
 
-  test('has everything once after a failure, although the write had happened', async () => {
+  test('counts each request once after a write that succeeded was reported as failed', async () => {
     await using program = await startProgram((_request, response) => response.end('hi'));
     const { token, backend } = await spawnReady(fixture, program);
     await request(token);
@@ -153,7 +153,7 @@ describe('the store', () => {
     expect(await stored(backend)).toHaveLength(1);
   });
 
-  test('gets the rest when the proxy closes', async () => {
+  test('gets the remaining counts when the proxy closes', async () => {
     await using program = await startProgram((_request, response) => response.end('hi'));
     const { token, backend } = await spawnReady(fixture, program);
     await request(token);
@@ -161,7 +161,7 @@ describe('the store', () => {
     expect(await stored(backend)).toMatchObject([{ requests: 1, openConnections: 0 }]);
   });
 
-  test('gets a new document of a backend that was quiet for long', async () => {
+  test('is followed by another one after a long time without traffic', async () => {
     await using program = await startProgram((_request, response) => response.end('hi'));
     const { token, backend } = await spawnReady(fixture, program);
     await request(token);
@@ -172,7 +172,7 @@ describe('the store', () => {
       await clock.advance(trafficWriteMs);
       return (await counts()).reduce((sum, count) => sum + count, 0) === sent;
     };
-    // A request that meets the end of a pass may still count in the old document.
+    // A request at the end of a pass may still be counted in the old document.
     await until(async () => {
       clock.set(60 * 60_000);
       await clock.advance(trafficWriteMs);

@@ -1,4 +1,4 @@
-/** Counts what each backend receives and sends, and stores the sums now and then. A request costs no write. */
+/** Counts the traffic of each backend, and stores the sums periodically. A request costs no write. */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { PeriodicTask } from '../core/async/periodic-task.ts';
@@ -10,16 +10,16 @@ import { upsert } from '../core/store/upsert.ts';
 import { proxies, proxyAliveMs, traffic, trafficWriteMs } from '../model/traffic.ts';
 import type { Traffic } from '../model/traffic.ts';
 
-/** So many backends are written at a time, the one that has waited longest first. The others follow with the next pass. */
+/** How many backends a pass writes, those that have waited longest first. The next pass writes the others. */
 const maxWrites = 1_000;
 
 const concurrentWrites = 16;
 
-/** A pass, and the last one of a proxy that closes, takes no longer than this. */
+/** Time limits of a pass, and of the last pass of a proxy that closes. */
 const passLimitMs = 8_000;
 const lastPassLimitMs = 2_000;
 
-/** A backend without traffic for so long is forgotten: its document has everything. */
+/** The entry of a backend without traffic for this long is deleted: its document has everything. */
 const forgetAfterMs = 10 * 60_000;
 
 interface Deps {
@@ -28,7 +28,7 @@ interface Deps {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  /** How many connections are open to each backend that has any. */
+  /** The number of open connections of each backend that has any. */
   readonly openConnections: () => Iterable<readonly [backend: string, count: number]>;
 }
 
@@ -40,39 +40,39 @@ interface Entry {
   receivedBytes: number;
   sentBytes: number;
   openConnections: number;
-  /** What the store has. */
+  /** The counts in the store. */
   written: Counted | undefined;
   changedMs: number;
 }
 
-/** The connection of a client, and what it has carried in all. */
-export interface Carrier {
+/** A client's connection, and its traffic since it was opened. */
+export interface SocketTraffic {
   readonly socket: Socket;
   readonly receivedBytes: number;
   readonly sentBytes: number;
 }
 
-/** A request or an upgraded connection that is open, whose bytes are counted as they pass. */
-export interface Open {
+/** An open request or upgraded connection, whose bytes each pass counts. */
+export interface OpenExchange {
   /** Absent until it is known. */
   readonly backend?: string;
   readonly socket: Socket;
 }
 
-/** What a connection has carried so far. */
-export function carriedBy(socket: Socket): Carrier {
+/** The traffic of a connection so far. */
+export function socketTraffic(socket: Socket): SocketTraffic {
   return { socket, receivedBytes: socket.bytesRead, sentBytes: socket.bytesWritten };
 }
 
 const countedBytes = Symbol('The bytes of a connection that are counted already');
 
-/** A property is found faster than an entry of a map. */
+/** Reading a property is faster than reading a map. */
 type CountedSocket = Socket & { [countedBytes]?: { receivedBytes: number; sentBytes: number } };
 
 export class BackendTraffic implements AsyncDisposable {
   readonly #deps: Deps;
   readonly #entries = new Map<string, Entry>();
-  readonly #open = new Set<Open>();
+  readonly #open = new Set<OpenExchange>();
   readonly #passes: PeriodicTask;
   #isClosed = false;
 
@@ -81,21 +81,21 @@ export class BackendTraffic implements AsyncDisposable {
     this.#passes = new PeriodicTask(deps.clock, trafficWriteMs, async () => await this.#write(passLimitMs));
   }
 
-  /** A request to a backend has ended: counts it, and what its client's connection has carried since the last request on it. */
-  ended(backend: string, carrier: Carrier): void {
-    this.#count(backend, carrier).requests += 1;
+  /** Counts a request that has ended, and the bytes on its client's connection since the last request. */
+  ended(backend: string, connection: SocketTraffic): void {
+    this.#count(backend, connection).requests += 1;
   }
 
-  /** Counts the bytes of an open request with each write, until `unfollow`. */
-  follow(open: Open): void {
+  /** Counts the bytes of an open request with each pass, until `unfollow`. */
+  follow(open: OpenExchange): void {
     this.#open.add(open);
   }
 
-  unfollow(open: Open): void {
+  unfollow(open: OpenExchange): void {
     this.#open.delete(open);
   }
 
-  /** Stores what is left. */
+  /** Stores the remaining counts. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -103,7 +103,7 @@ export class BackendTraffic implements AsyncDisposable {
     await this.#write(lastPassLimitMs);
   }
 
-  #count(backend: string, { socket, receivedBytes, sentBytes }: Carrier): Entry {
+  #count(backend: string, { socket, receivedBytes, sentBytes }: SocketTraffic): Entry {
     const entry = this.#entryOf(backend);
     const counted = ((socket as CountedSocket)[countedBytes] ??= { receivedBytes: 0, sentBytes: 0 });
     entry.receivedBytes += Math.max(0, receivedBytes - counted.receivedBytes);
@@ -132,10 +132,10 @@ export class BackendTraffic implements AsyncDisposable {
     );
   }
 
-  /** Adds what is open now. */
+  /** Adds the bytes of open requests, and updates the numbers of open connections. */
   #gather(): void {
     for (const { backend, socket } of this.#open) {
-      if (backend !== undefined) this.#count(backend, carriedBy(socket));
+      if (backend !== undefined) this.#count(backend, socketTraffic(socket));
     }
     for (const entry of this.#entries.values()) entry.openConnections = 0;
     for (const [backend, count] of this.#deps.openConnections()) this.#entryOf(backend).openConnections = count;
@@ -171,7 +171,7 @@ export class BackendTraffic implements AsyncDisposable {
     await upsert(store, traffic, documentId, () => ({ id: documentId, backend, proxy, ...counted, writtenAt }));
     entry.written = counted;
     entry.changedMs = clock.now().getTime();
-    // The others come first next time.
+    // The next pass writes the other backends first.
     this.#entries.delete(backend);
     this.#entries.set(backend, entry);
   }

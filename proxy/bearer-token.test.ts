@@ -9,7 +9,7 @@ import { newToken } from './testing/token.ts';
 
 const bearer = newToken();
 
-/** A route that asks for the bearer token, to a backend that repeats what it gets. */
+/** A URL whose route requires the bearer token. */
 async function guardedUrl(fixture: Fixture, at: Parameters<typeof spawnReady>[1]): Promise<string> {
   const { backend } = await spawnReady(fixture, at);
   const token = newToken();
@@ -28,13 +28,13 @@ test.each(['', 'Bearer', 'Bearer wrong', `Basic ${bearer}`, bearer, `Bearer ${be
     expect(answer.headers.get('x-berth-error')).toBe('unauthorized');
     expect(answer.headers.get('www-authenticate')).toBe('Bearer');
     expect(mirror.connections()).toBe(0);
-    // It does not keep the backend running either.
+    // The request does not count as an open connection either.
     expect(fixture.reports.every((open) => Object.keys(open).length === 0)).toBe(true);
   },
 );
 
 test.each([`Bearer ${bearer}`, `bearer  ${bearer} `])(
-  'with the token (%#) it passes, and the token stays here',
+  'a request with the token (%#) reaches the backend, without the token',
   async (authorization) => {
     await using fixture = await openFixture();
     await using mirror = await startMirror();
@@ -48,7 +48,7 @@ test.each([`Bearer ${bearer}`, `bearer  ${bearer} `])(
   },
 );
 
-test('an upgrade needs it, too', async () => {
+test('an upgrade requires the token, too', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const url = await guardedUrl(fixture, mirror);
@@ -64,7 +64,7 @@ test('an upgrade needs it, too', async () => {
   answer.resume();
 });
 
-test('where a route asks for none, the authorization belongs to the application', async () => {
+test('if the route requires no token, the authorization reaches the application', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);

@@ -12,7 +12,7 @@ test.each([
   ['/%2e%2e/%2f?x=%00&y', '/%2e%2e/%2f?x=%00&y'],
   ['/?', '/?'],
   ['/a?b?c#d', '/a?b?c#d'],
-])('what follows the token stays as it is: %s', (rest, kept) => {
+])('the rest of the URL stays unchanged: %s', (rest, kept) => {
   expect(parseConnectionUrl(`/${token}${rest}`, {})).toEqual({ token, form: 'path', rest: kept });
 });
 
@@ -20,7 +20,7 @@ test.each([
   ['', `${token}/`],
   ['?a=b&c=%2f', `${token}/?a=b&c=%2f`],
   ['?', `${token}/?`],
-])('without a slash it redirects to the URL with it: "%s"', (rest, location) => {
+])('a token without a slash redirects to the URL with the slash: "%s"', (rest, location) => {
   const url = parseConnectionUrl(`/${token}${rest}`, {});
   expect(url && redirectOf(url)).toBe(location);
 });
@@ -36,7 +36,7 @@ test.each([
   `/${token.slice(1)}./`,
   `http://host/${token}/`,
   `/${token}#/`,
-])('is no connection URL: %s', (target) => {
+])('not a connection URL: %s', (target) => {
   expect(parseConnectionUrl(target, {})).toBeUndefined();
 });
 
@@ -44,13 +44,13 @@ const host = `${labelOfToken(token)}.sessions.example:7102`;
 const sessionDomain = 'sessions.example';
 
 test.each(['/', '/a?b', '//', '/%2e%2e/', `/${newToken()}/`])(
-  'at the host of a session, every path is its own: %s',
+  'at the host of a session, every path belongs to the application: %s',
   (target) => {
     expect(parseConnectionUrl(target, { host, sessionDomain })).toEqual({ token, form: 'host', rest: target });
   },
 );
 
-test.each(['*', '', 'example:80', `http://${host}/`])('is no path at the host of a session: %s', (target) => {
+test.each(['*', '', 'example:80', `http://${host}/`])('not a path at the host of a session: %s', (target) => {
   expect(parseConnectionUrl(target, { host, sessionDomain })).toBeUndefined();
 });
 

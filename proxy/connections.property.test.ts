@@ -19,10 +19,10 @@ import type { Fixture } from './testing/fixture.ts';
 
 const seeds = [1, 2, 3];
 const clientsPerSeed = 150;
-const atOnce = 12;
+const concurrency = 12;
 
-/** What a backend does with a request, by its path. */
-async function startMoody(random: Random) {
+/** A backend that answers by the path of the request, and disconnects at a random moment. */
+async function startErratic(random: Random) {
   return await startRawProgram((socket, head) => {
     const kind = /^\S+ \/(\w+)/.exec(head)?.[1];
     const leave = random.pick(['end', 'destroy', 'resetAndDestroy', 'none', 'none'] as const);
@@ -50,7 +50,7 @@ function requestOf(token: string, random: Random): string {
 }
 
 /** A client that disconnects at a random byte of its request, or at a random moment after it. */
-async function visit(fixture: Fixture, token: string, random: Random): Promise<void> {
+async function connectAndLeave(fixture: Fixture, token: string, random: Random): Promise<void> {
   const client = await connected(fixture.port);
   client.on('error', () => {}).resume();
   const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
@@ -58,16 +58,16 @@ async function visit(fixture: Fixture, token: string, random: Random): Promise<v
   client.write(random.below(4) === 0 ? request.slice(0, random.below(request.length)) : request);
   await systemClock.sleep(random.below(12));
   client[random.pick(['end', 'destroy', 'resetAndDestroy'] as const)]();
-  // A client that has ended its side may wait for an answer without end.
+  // A client that has ended its side may wait for an answer forever.
   await systemClock.sleep(random.below(4));
   client.destroy();
   await closed;
 }
 
-test.each(seeds)('nothing counts as open in the end, seed %i', async (seed) => {
+test.each(seeds)('no connection counts as open in the end, seed %i', async (seed) => {
   const random = new Random(seed);
   await using fixture = await openFixture();
-  await using program = await startMoody(random);
+  await using program = await startErratic(random);
   const connections = new Connections(() => true);
   await using _following = await followProxies(connections, { bus: fixture.bus, clock: systemClock, node: 'local' });
   const sessions = await Promise.all(Array.from({ length: 3 }, () => spawnReady(fixture, program)));
@@ -75,15 +75,15 @@ test.each(seeds)('nothing counts as open in the end, seed %i', async (seed) => {
   const all = [...sessions, starting, ending];
   let left = clientsPerSeed;
   const events = [() => makeReady(fixture, starting.backend, program), () => makeEnded(fixture, ending.backend)];
-  const visits = Array.from({ length: atOnce }, async () => {
+  const clients = Array.from({ length: concurrency }, async () => {
     while (left-- > 0) {
-      await visit(fixture, random.pick(all).token, random);
+      await connectAndLeave(fixture, random.pick(all).token, random);
       const due = left < 50 ? events.splice(0) : left < 100 ? events.splice(0, 1) : [];
       for (const happen of due) await happen();
     }
   });
   await until(() => all.some(({ backend }) => connections.isOpen(backend)));
-  await Promise.all(visits);
+  await Promise.all(clients);
   await until(async () => /^berth_proxy_open_connections 0$/m.test(await fixture.metrics.metrics()));
   await until(() => all.every(({ backend }) => !connections.isOpen(backend)));
   expect(Object.keys(fixture.reports.at(-1) ?? {})).toEqual([]);

@@ -51,12 +51,12 @@ export class Connections implements AsyncDisposable {
     this.#heartbeat = deps.clock.every(connectionsHeartbeatMs, () => this.#reportAll());
   }
 
-  /** How many are open to all backends together. */
+  /** The number of open connections to all backends. */
   get total(): number {
     return this.#total;
   }
 
-  /** How many are open to each backend that has any. */
+  /** The number of open connections to each backend that has any. */
   *counts(): Generator<[backend: string, count: number]> {
     for (const [backend, { count }] of this.#open) yield [backend, count];
   }
@@ -74,7 +74,7 @@ export class Connections implements AsyncDisposable {
     };
   }
 
-  /** Counts a connection to a backend as open, until the same number of calls of `end`. */
+  /** Counts one more connection to a backend as open, until a call of `end`. */
   begin(backend: string, node: string | undefined): void {
     const entry = this.#open.get(backend);
     this.#total += 1;
@@ -130,7 +130,7 @@ export class Connections implements AsyncDisposable {
       if (count > 0) add(all, node, backend, count);
     }
     for (const [node, open] of all) this.#publish(node, open, { isWhole: true });
-    this.#beat([...all.keys()]);
+    this.#publishHeartbeat([...all.keys()]);
     this.#settle();
   }
 
@@ -139,7 +139,7 @@ export class Connections implements AsyncDisposable {
     return this.#open.get(backend)?.count ?? (this.#opened.has(backend) ? 1 : 0);
   }
 
-  /** After a report: what it listed as open although it is closed is a change for the next one, which `gatherMs` delays. */
+  /** After a report: keeps backends that it listed as open although they are closed for the next report, at least `gatherMs` later. */
   #settle(): void {
     for (const backend of this.#changed.keys()) {
       if (this.#open.has(backend) || !this.#opened.has(backend)) this.#changed.delete(backend);
@@ -157,7 +157,7 @@ export class Connections implements AsyncDisposable {
     this.#follow(bus.publish(connectionsOf(node), { proxy: id, isWhole, open }));
   }
 
-  #beat(nodes: string[]): void {
+  #publishHeartbeat(nodes: string[]): void {
     const { bus, id } = this.#deps;
     this.#follow(bus.publish(proxyHeartbeat, { proxy: id, nodes }));
   }
@@ -171,7 +171,7 @@ export class Connections implements AsyncDisposable {
   async #finish(): Promise<void> {
     this.#heartbeat[Symbol.dispose]();
     this.#gathering?.[Symbol.dispose]();
-    this.#beat([]);
+    this.#publishHeartbeat([]);
     await this.#publishing;
   }
 }

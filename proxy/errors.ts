@@ -37,8 +37,8 @@ export function asProxyError(error: unknown): ProxyError {
   return error instanceof ProxyError ? error : new ProxyError('unavailable', { cause: error });
 }
 
-/** Errors that are over soon: most stores and buses recover within seconds, and a start makes progress. */
-const passing: ReadonlySet<ProxyErrorCode> = new Set(['unavailable', 'starting']);
+/** Transient errors: most stores and buses recover within seconds, and a start makes progress. */
+const transient: ReadonlySet<ProxyErrorCode> = new Set(['unavailable', 'starting']);
 
 const retryAfterSeconds = 2;
 
@@ -73,7 +73,7 @@ export function errorAnswer(code: ProxyErrorCode, { id, accept, isComplete }: Fa
     'x-request-id': id,
     ...(html && { 'content-security-policy': pagePolicy }),
     ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
-    ...(passing.has(code) && { 'retry-after': String(retryAfterSeconds) }),
+    ...(transient.has(code) && { 'retry-after': String(retryAfterSeconds) }),
     // The rest of the request is not read, and a client must not reuse its connection to a proxy that is closing. After a bad request,
     // the client and the proxy may not agree where the next one begins.
     ...((!isComplete || code === 'unavailable' || code === 'bad-request') && { connection: 'close' }),

@@ -1,6 +1,6 @@
 // Takes about 30 s
 // Runs in a process of its own
-/** Plain requests on the general path: it handles what is not plain, so the same must hold there. */
+/** Repeats tests of plain requests on the general path, which must treat them in the same way. */
 import { useGeneralPath } from './testing/fixture.ts';
 
 useGeneralPath();

@@ -30,7 +30,7 @@ export function isVerified(name: string): boolean {
   return canonicalName(name).startsWith('x-verified-');
 }
 
-/** What frames, routes, authenticates, controls or describes a message, in the canonical form of its name. */
+/** Headers that frame, route, authenticate, control or describe a message, by their canonical names. */
 const neverTrailers =
   /^(?:host|content-.*|transfer-encoding|authorization|cookie2?|set-cookie2?|www-authenticate|authentication-info|x-forwarded-.*|forwarded|x-real-ip|proxy|cache-control|expect|max-forwards|pragma|range|if-.*|age|date|expires|location|retry-after|vary|warning)$/;
 
@@ -63,7 +63,7 @@ const maxKnownNames = 500;
 /** No common name is longer. */
 const maxKnownNameLength = 64;
 
-/** A function of a header's name in lower case, whose results are remembered, because nearly all requests have the same few names. */
+/** Caches the results of a function of a header's name in lower case, because nearly all requests have the same few names. */
 export function perName<T>(compute: (name: string) => T): (name: string) => T {
   const known = new Map<string, T>();
   return (name) => {

@@ -54,7 +54,7 @@ test('without a message, a hold ends within a second', async () => {
   expect(await answer).toBe(200);
 });
 
-test('a backend that does not become ready in time is 504, for later requests at once', async () => {
+test('requests get 504 if their backend does not become ready in time, later ones at once', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, startTimeoutMs: 20_000 });
   const { token } = await spawn(fixture, { createdAt: new Date(clock.now().getTime() - 15_000) });
@@ -160,7 +160,7 @@ test('fifty requests that wait for one backend are served when it is ready', asy
   for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
 });
 
-test('a request is held for a limited time; then it is 503 with Retry-After, and the client asks again', async () => {
+test('a request is held for a limited time; then the client gets 503 with Retry-After, and can retry', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, hold: { ms: 10_000, requests: 10 } });
   await using mirror = await startMirror();
@@ -182,7 +182,7 @@ test('a request is held for a limited time; then it is 503 with Retry-After, and
   expect((await fetch(`${fixture.url}/${token}/`)).status).toBe(200);
 });
 
-test('a limited number of requests is held, and there is room again when one of them ends', async () => {
+test('a limited number of requests is held, and the next one when one of them ends', async () => {
   await using fixture = await openFixture({ hold: { ms: 60_000, requests: 2 } });
   const { token, backend } = await spawn(fixture);
   const clients = [await connected(fixture.port), await connected(fixture.port)];
@@ -198,23 +198,23 @@ test('a limited number of requests is held, and there is room again when one of 
   clients[1]?.destroy();
 });
 
-test('a backend that does not start leaves room for requests to others', async () => {
+test('requests to a backend that does not start leave capacity for requests to others', async () => {
   await using fixture = await openFixture();
   const { store } = fixture;
   const [stuck, other] = [await spawn(fixture), await spawn(fixture)];
   const lookup = new Lookup({ store, clock: systemClock, onGone: () => {} });
   const limits = { ms: 60_000, requests: 10_000 };
   const holds = new Holds({ lookup, clock: systemClock, startTimeoutMs: 60_000, limits });
-  const over = new AbortController();
-  const hold = { createdAt: new Date(), signal: over.signal, onFound: () => {} };
+  const ending = new AbortController();
+  const hold = { createdAt: new Date(), signal: ending.signal, onFound: () => {} };
   const waiting = Array.from({ length: maxHeldPerBackend }, () => holds.untilReachable(stuck.backend, hold));
   await expect(holds.untilReachable(stuck.backend, hold)).rejects.toMatchObject({ code: 'starting' });
   waiting.push(holds.untilReachable(other.backend, hold));
-  over.abort(new Error('over'));
+  ending.abort(new Error('over'));
   for (const result of await Promise.allSettled(waiting)) expect(result).toMatchObject({ reason: { message: 'over' } });
 });
 
-test('requests go on in the order in which they came, also one that comes last', async () => {
+test('held requests continue in order of arrival, also one that arrives when the backend is ready', async () => {
   await using fixture = await openFixture();
   const { store } = fixture;
   const { backend } = await spawn(fixture);
@@ -223,22 +223,22 @@ test('requests go on in the order in which they came, also one that comes last',
   const holds = new Holds({ lookup, clock: systemClock, startTimeoutMs: 60_000, limits });
   const hold = { createdAt: new Date(), signal: new AbortController().signal, onFound: () => {} };
   const order: number[] = [];
-  const goOn = async (each: number) => {
+  const wait = async (each: number) => {
     await holds.untilReachable(backend, hold);
     order.push(each);
   };
-  const all = Array.from({ length: 20 }, (_, i) => goOn(i));
+  const all = Array.from({ length: 20 }, (_, i) => wait(i));
   await until(() => store.get(backends, backend).then(() => true));
   await makeReady(fixture, backend, { address: { host: '127.0.0.1', port: 1 } });
   lookup.forget(backend);
   holds.wake(backend);
   await new Promise(setImmediate);
-  all.push(goOn(20));
+  all.push(wait(20));
   await Promise.all(all);
   expect(order).toEqual(Array.from({ length: 21 }, (_, i) => i));
 });
 
-test('the body of a held request stays with its client, and arrives whole', async () => {
+test('the body of a held request is read when the backend is ready, and arrives complete', async () => {
   await using fixture = await openFixture();
   let received = 0;
   await using program = await startProgram((request, response) => {
@@ -254,7 +254,7 @@ test('the body of a held request stays with its client, and arrives whole', asyn
   const socket = await accepted;
   await until(() => fixture.reports.at(-1)?.[backend] === 1 && socket.bytesRead > 0);
   await systemClock.sleep(100);
-  // What a parser and a stream buffer, once.
+  // At most what a parser and a stream buffer.
   expect(socket.bytesRead).toBeLessThan(1024 * 1024);
   await makeReady(fixture, backend, program);
   const [answer] = (await once(client, 'data')) as [Buffer];

@@ -13,7 +13,7 @@ export interface HoldLimits {
   readonly requests: number;
 }
 
-/** The most requests that wait for one backend, so that one that does not start leaves room for the others. */
+/** The largest number of requests that wait for one backend, so that a backend that does not start leaves capacity for others. */
 export const maxHeldPerBackend = 1_000;
 
 /** A request that is held. */
@@ -22,7 +22,7 @@ export interface Hold {
   readonly createdAt: Date;
   /** Ends the hold. */
   readonly signal: AbortSignal;
-  /** How long it is held, if shorter than others. */
+  /** How long it is held, if shorter than `HoldLimits.ms`. */
   readonly limitMs?: number | undefined;
   /** Called each time the location of the backend was read. */
   readonly onFound: (location: BackendLocation) => void;
@@ -48,9 +48,9 @@ export class Holds {
   }
 
   /**
-   * Waits until a backend is reachable, and returns its address. Requests to a backend go on in the order in which they came. Throws
-   * `starting` if the backend needs longer than a request is held or too many requests wait, `not-ready` if it takes longer from its
-   * creation to `ready` than it may, `gone`, `unavailable`, or the signal's reason.
+   * Waits until a backend is reachable, and returns its address. Requests to a backend continue in order of arrival. Throws `starting`
+   * if the request reaches its hold limit or too many requests wait, `not-ready` if the backend reaches its start timeout, `gone`,
+   * `unavailable`, or the signal's reason.
    */
   async untilReachable(backend: string, hold: Hold): Promise<Address> {
     const held = this.#held.get(backend) ?? 0;
@@ -89,7 +89,7 @@ export class Holds {
     else this.#held.delete(backend);
   }
 
-  /** Makes all requests that wait for a backend look at it again. */
+  /** Makes all requests that wait for a backend read its location again. */
   wake(backend: string): void {
     this.#changes.notify(backend);
   }

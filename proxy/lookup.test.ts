@@ -53,7 +53,7 @@ test('an address that was assigned to another backend is not used for the previo
   expect(await status(fixture, before.token)).toBe(410);
 });
 
-test('no answer is older than a second, however long the store took', async () => {
+test('no result is used for longer than a second, however long the store took', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture();
   await using mirror = await startMirror();
@@ -71,7 +71,7 @@ test('no answer is older than a second, however long the store took', async () =
   expect(await Promise.all(second)).toMatchObject([{ backend }, { state: 'reachable' }]);
 });
 
-test('a route that moves while it is read is not remembered as it was', async () => {
+test('if a route moves while it is read, the old route is not cached', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const [before, after] = [await spawnReady(fixture, mirror), await spawnReady(fixture, mirror)];
@@ -145,7 +145,7 @@ test('setting the clock back does not make an entry valid again', async () => {
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('the result of a read that began before a message is not remembered', async () => {
+test('the result of a read that began before a message is not cached', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { backend } = await spawnReady(fixture, mirror);
@@ -166,7 +166,7 @@ test('the result of a read that began before a message is not remembered', async
   expect(gone).toEqual([backend]);
 });
 
-/** A store whose reads have their result at once, and return it when the test lets them. */
+/** A store that reads at once, and returns the result when the test calls the function in `reads`. */
 function steppedStore(fixture: Fixture): { store: Fixture['store']; reads: (() => void)[] } {
   const reads: (() => void)[] = [];
   const store = Object.create(fixture.store, {

@@ -1,4 +1,4 @@
-/** Looks up the route of a connection token and the location of a backend. Remembers both for a short time. */
+/** Looks up the route of a connection token and the location of a backend. Caches both for a short time. */
 import { newLruCache } from '../core/async/lru-cache.ts';
 import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -10,8 +10,8 @@ import type { NodeGateway } from '../model/node.ts';
 import { routeId, routes } from '../model/route.ts';
 import type { Route } from '../model/route.ts';
 import { ProxyError, goneError } from './errors.ts';
-import { RememberedReads } from './remembered-reads.ts';
-import type { Result } from './remembered-reads.ts';
+import { CachedReads } from './cached-reads.ts';
+import type { Result } from './cached-reads.ts';
 
 /** Where a backend listens. The address belongs to the network of its node. */
 export interface Address {
@@ -30,17 +30,17 @@ export type BackendLocation =
 export interface Reachable {
   readonly route: Route;
   readonly address: Address;
-  /** What was read of them; absent if it was not kept. */
+  /** The cached results; absent if they were not cached. */
   readonly from?: { readonly route: Result<Route>; readonly location: Result<BackendLocation> };
 }
 
 /**
- * How long an entry is used that is neither read again nor confirmed. The bus reports changes at once but may lose a message: then an
- * ended backend, or a route that has moved, is used for a second.
+ * How long an entry is used without being read again or confirmed. The bus reports changes at once but may lose a message: then the
+ * proxy uses an ended backend or a moved route for up to a second.
  */
 export const trustMs = 1_000;
 
-/** How long an entry is used at most, even if it is confirmed all the time. With 100,000 routes in use, that is 200 reads a second. */
+/** How long a confirmed entry is used at most. With 100,000 routes in use, that is 200 reads a second. */
 export const maxKeptMs = 15 * 60 * 1000;
 
 /** A store that takes longer counts as unavailable, and the client may retry. */
@@ -49,19 +49,19 @@ export const readLimitMs = 5_000;
 /** More than any proxy uses at a time. Each takes about a kilobyte. */
 const maxEntries = 200_000;
 
-/** The time in which no route and no backend has changed, but those that were forgotten. */
+/** A period in which no route or backend has changed, except those whose entries were dropped. */
 export interface Confirmation {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** Routes and locations from the store, remembered while they are known to be valid. Reads throw `unavailable` if the store fails. */
+/** Routes and locations from the store, cached while they are valid. Reads throw `unavailable` if the store fails. */
 export class Lookup {
   readonly #clock: Clock;
-  readonly #routes: RememberedReads<Route>;
-  readonly #locations: RememberedReads<BackendLocation>;
-  readonly #gateways: RememberedReads<NodeGateway>;
-  /** Hashes of tokens, because to work one out costs as much as a good part of a request. */
+  readonly #routes: CachedReads<Route>;
+  readonly #locations: CachedReads<BackendLocation>;
+  readonly #gateways: CachedReads<NodeGateway>;
+  /** Hashes of tokens, because computing a hash is a large part of the cost of a small request. */
   readonly #ids = newLruCache<string>(maxEntries);
   readonly #services = newLruCache<string>(maxEntries);
   #confirmed: Confirmation = { fromMs: Infinity, untilMs: -Infinity };
@@ -71,12 +71,12 @@ export class Lookup {
     this.#clock = clock;
     const shared = { clock, trustMs, maxEntries };
     const isConfirmed = (readAtMs: number, nowMs: number) => this.#isConfirmed(readAtMs, nowMs);
-    this.#routes = new RememberedReads({
+    this.#routes = new CachedReads({
       ...shared,
       lasting: { maxMs: maxKeptMs, includes: () => true, isConfirmed },
       read: async (id) => await this.#limited(() => store.get(routes, id)),
     });
-    this.#locations = new RememberedReads({
+    this.#locations = new CachedReads({
       ...shared,
       read: async (id) => {
         const backend = await this.#limited(() => store.get(backends, id));
@@ -89,7 +89,7 @@ export class Lookup {
       isKept: ({ state }) => state !== 'starting',
       lasting: { maxMs: maxKeptMs, includes: ({ state }) => state === 'reachable', isConfirmed },
     });
-    this.#gateways = new RememberedReads({
+    this.#gateways = new CachedReads({
       ...shared,
       read: async (id) => (await this.#limited(() => store.get(nodes, id)))?.gateway,
     });
@@ -103,7 +103,7 @@ export class Lookup {
     return { route: route.value, address: location.value.address, from: { route, location } };
   }
 
-  /** Whether what was known is so still. */
+  /** Whether a result of `known` is still valid. */
   isCurrent({ from }: Reachable, nowMs: number): boolean {
     if (!from) return false;
     return this.#routes.isCurrent(from.route, nowMs) && this.#locations.isCurrent(from.location, nowMs);
@@ -124,22 +124,22 @@ export class Lookup {
     return await this.#routes.read(id);
   }
 
-  /** Drops what is known about a route that was written, by its ID, and the result of a read in progress. */
+  /** Drops the entry of a route that was written, by its ID, and the result of a read in progress. */
   forgetRoute(id: string): void {
     this.#routes.forget(id);
   }
 
-  /** Drops the location of a backend that has ended, unless that is known. */
+  /** Drops the location of a backend that has ended, unless the entry is `gone` already. */
   forgetEnded(backend: string): void {
     if (this.#locations.known(backend)?.value?.state !== 'gone') this.#locations.forget(backend);
   }
 
-  /** Whether it remembers nothing that could be confirmed. */
+  /** Whether there is no entry to confirm. */
   get isEmpty(): boolean {
     return this.#routes.isEmpty && this.#locations.isEmpty;
   }
 
-  /** Lets all routes and locations that were read since the beginning of a period be used for `trustMs` from its end on. */
+  /** Extends the use of all entries that were read since the start of a period to `trustMs` after its end. */
   confirm(period: Confirmation): void {
     this.#confirmed = period;
   }
@@ -159,7 +159,7 @@ export class Lookup {
     this.#locations.forget(backend);
   }
 
-  /** The service of a backend whose location was read lately, `<account>/<service>`. */
+  /** The service of a backend whose location was read recently, `<account>/<service>`. */
   serviceOf(backend: string): string | undefined {
     return this.#services.get(backend);
   }
@@ -175,7 +175,7 @@ export class Lookup {
     return await this.#gateways.read(node);
   }
 
-  /** Why a backend could not be reached: it may have ended, and the message about it may not have arrived yet. */
+  /** The reason why a backend could not be reached: it may have ended before the message about it has arrived. */
   async explain(backend: string, error: ProxyError): Promise<ProxyError> {
     if (error.code !== 'backend-unreachable') return error;
     this.forget(backend);

@@ -39,21 +39,21 @@ test('each request is logged in one line, without its token or path', async () =
     (socket) => void socket.end('HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
   );
   const { token, backend } = await spawnReady(fixture, program);
-  const tied = await spawnReady(fixture, raw);
+  const upgradable = await spawnReady(fixture, raw);
   const unknown = newToken();
   await fetch(`${fixture.url}/${token}/private?private`, { method: 'PUT', body: 'private' });
   await fetch(`${fixture.url}/${unknown}/private`);
   await exchangeBytes(
     fixture.port,
-    `GET /${tied.token}/private HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`,
+    `GET /${upgradable.token}/private HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`,
   );
   await until(() => ended().length === 3);
   expect(ended()[0]).toMatchObject({ backend, method: 'PUT', status: 201 });
   expect(ended()[0]?.sentBytes).toBeGreaterThan(5000);
   expect(ended()[1]).toMatchObject({ method: 'GET', status: 410, error: 'gone' });
-  expect(ended()[2]).toMatchObject({ backend: tied.backend, method: 'GET', status: 101 });
+  expect(ended()[2]).toMatchObject({ backend: upgradable.backend, method: 'GET', status: 101 });
   expect(ended()[2]?.sentBytes).toBeGreaterThan(0);
-  for (const secret of [token, unknown, tied.token, 'private']) expect(lines.join('')).not.toContain(secret);
+  for (const secret of [token, unknown, upgradable.token, 'private']) expect(lines.join('')).not.toContain(secret);
 });
 
 test('metrics: requests by class, open connections, hold times', async () => {
@@ -83,7 +83,7 @@ test('metrics: requests by class, open connections, hold times', async () => {
   expect(await fixture.metrics.metrics()).not.toContain('berth_proxy');
 });
 
-test('latency and bytes by service, whichever way a request is forwarded', async () => {
+test('latency and bytes by service, on both paths', async () => {
   await using fixture = await openFixture();
   await using program = await startProgram((_request, response) => void response.end('x'.repeat(1_000)));
   const { token, backend } = await spawnReady(fixture, program);
@@ -97,7 +97,7 @@ test('latency and bytes by service, whichever way a request is forwarded', async
   expect(Number(sent)).toBeGreaterThan(2_000);
 });
 
-test('the log can be a sample, which names the trace of a request', async () => {
+test('a sample of requests can be logged, with their trace IDs', async () => {
   const { log, ended } = openLines();
   await using fixture = await openFixture({ log, accessLogPercent: 25 });
   await using program = await startProgram((_request, response) => void response.end());

@@ -7,8 +7,8 @@ import type { ErrorBoundary } from '../core/log/error-boundary.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import { AccessLogSample, traceOf } from './access-log.ts';
-import { carriedBy } from './backend-traffic.ts';
-import type { BackendTraffic, Carrier, Open } from './backend-traffic.ts';
+import { socketTraffic } from './backend-traffic.ts';
+import type { BackendTraffic, SocketTraffic, OpenExchange } from './backend-traffic.ts';
 import type { RequestContext } from './request-context.ts';
 import { codeClasses, codeClassOf, ServiceMetrics } from './service-metrics.ts';
 
@@ -30,22 +30,22 @@ interface ProxyMetricsDeps {
   readonly traffic: BackendTraffic;
   /** The service of a backend, `<account>/<service>`, as far as it is known. */
   readonly serviceOf: (backend: string) => string | undefined;
-  /** The share of requests that are logged. Failed ones always are. */
+  /** The percentage of requests that are logged. Failed requests are always logged. */
   readonly accessLogPercent: number;
 }
 
 /** The beginning of a request. */
 export interface Begun {
   readonly startedMs: number;
-  /** What its connection had carried. */
-  readonly before: Carrier;
+  /** The traffic of its connection before it. */
+  readonly before: SocketTraffic;
 }
 
 /** A request that has ended. */
 export interface EndedRequest {
-  /** Its ID, which is only made where it is needed. */
+  /** Its ID, created on demand. */
   id(): string;
-  /** Its trace, which is only looked for where it is needed. */
+  /** Its trace ID, read on demand. */
   trace(): string | undefined;
   readonly backend: string | undefined;
   /** The service of the backend, if it was looked up before. */
@@ -53,7 +53,7 @@ export interface EndedRequest {
   readonly method: string | undefined;
   /** The status that the client received; `undefined` if there was no answer. */
   readonly status: number | undefined;
-  /** The proxy's own error that was answered. */
+  /** The error with which the proxy answered. */
   readonly error: ProxyErrorCode | undefined;
   readonly startedMs: number;
   readonly sentBytes: number;
@@ -108,13 +108,13 @@ export class ProxyMetrics implements Disposable {
     const { request, socket } = context;
     const { clock, errorBoundary } = this.#deps;
     const startedMs = clock.now().getTime();
-    const before = carriedBy(socket);
+    const before = socketTraffic(socket);
     context.begun = { startedMs, before };
     this.follow(context);
     const onClosed = errorBoundary.wrap(() => {
       this.unfollow(context);
       if (context.isUpgraded === true) return;
-      const after = carriedBy(socket);
+      const after = socketTraffic(socket);
       const ended = {
         id: () => requestId(request),
         trace: () => traceOf(request.headers.traceparent),
@@ -131,23 +131,23 @@ export class ProxyMetrics implements Disposable {
     context.closed.addEventListener('abort', onClosed);
   }
 
-  /** Counts what a request or an upgraded connection carries while it is open, until `unfollow`. */
-  follow(open: Open): void {
+  /** Counts the bytes of an open request or upgraded connection, until `unfollow`. */
+  follow(open: OpenExchange): void {
     this.#deps.traffic.follow(open);
   }
 
-  unfollow(open: Open): void {
+  unfollow(open: OpenExchange): void {
     this.#deps.traffic.unfollow(open);
   }
 
-  /** Counts and logs a request that has ended. `carrier` is the connection of its client, if it was for a backend. */
-  ended(request: EndedRequest, carrier?: Carrier): void {
+  /** Counts and logs a request that has ended. `connection` is that of its client, if it was for a backend. */
+  ended(request: EndedRequest, connection?: SocketTraffic): void {
     const { clock, log, serviceOf, traffic } = this.#deps;
     const { backend, method, status, error, sentBytes, receivedBytes } = request;
     const durationMs = clock.now().getTime() - request.startedMs;
     const codeClass = codeClassOf(status);
     this.#counts[codeClass] = (this.#counts[codeClass] ?? 0) + 1;
-    if (backend !== undefined && carrier) traffic.ended(backend, carrier);
+    if (backend !== undefined && connection) traffic.ended(backend, connection);
     const service = request.service ?? (backend === undefined ? undefined : serviceOf(backend));
     if (service !== undefined) this.#services.observe(service, request, durationMs);
     if (!log.isLevelEnabled('info') || !this.#logged.includes(request)) return;

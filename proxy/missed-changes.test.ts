@@ -1,5 +1,5 @@
 // Takes about 3 s
-/** Routes and locations are never older than a second, whatever the bus loses, and cost no reads while nothing changes. */
+/** Routes and locations are at most a second old, whatever the bus loses, and cost no reads while nothing changes. */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { backends } from '../model/backend.ts';
@@ -7,7 +7,7 @@ import type { Backend } from '../model/backend.ts';
 import { newBackendId } from '../model/ids.ts';
 import { movedRoute, newRoute, routeId, routes } from '../model/route.ts';
 import { maxKeptMs, trustMs } from './lookup.ts';
-import { lookEveryMs, maxChanges } from './missed-changes.ts';
+import { pollEveryMs, maxChanges } from './missed-changes.ts';
 import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
 
@@ -17,13 +17,13 @@ async function status(fixture: Fixture, token: string): Promise<number> {
   return answer.status;
 }
 
-/** Lets time pass, and waits for the looks that fall due. */
+/** Advances the clock, and waits for the polls that fall due. */
 async function pass(fixture: Fixture, clock: ManualClock, ms: number): Promise<void> {
   const find = vi.spyOn(fixture.store, 'findIds');
-  for (let left = ms; left > 0; left -= lookEveryMs) {
+  for (let left = ms; left > 0; left -= pollEveryMs) {
     const before = find.mock.calls.length;
-    await clock.advance(Math.min(left, lookEveryMs));
-    if (left < lookEveryMs) break;
+    await clock.advance(Math.min(left, pollEveryMs));
+    if (left < pollEveryMs) break;
     await until(() => find.mock.calls.length >= before + 2);
     await Promise.all(find.mock.results.map(({ value }) => value as Promise<unknown>));
     await new Promise(setImmediate);
@@ -31,7 +31,7 @@ async function pass(fixture: Fixture, clock: ManualClock, ms: number): Promise<v
   find.mockRestore();
 }
 
-/** How often routes and backends are read. */
+/** Counts the reads of routes and backends. */
 function reads(fixture: Fixture): () => number {
   const get = vi.spyOn(fixture.store, 'get');
   return () => get.mock.calls.length;
@@ -43,13 +43,13 @@ test('a route that is in use costs no reads while nothing changes, and one of ea
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
   const count = reads(fixture);
-  // The first look after a pause confirms nothing that was read before it.
+  // The first poll after a pause confirms nothing that was read before it.
   expect(await status(fixture, token)).toBe(200);
   await pass(fixture, clock, 2 * trustMs);
   expect(await status(fixture, token)).toBe(200);
   const before = count();
   for (let i = 0; i < 10; i += 1) {
-    await pass(fixture, clock, 2 * lookEveryMs);
+    await pass(fixture, clock, 2 * pollEveryMs);
     expect(await status(fixture, token)).toBe(200);
   }
   expect(count()).toBe(before);
@@ -102,7 +102,7 @@ test('while the store does not answer, nothing is trusted for longer than a seco
   expect(await status(fixture, token)).toBe(503);
 });
 
-test('after a pause, what was read before it is read again', async () => {
+test('after a pause, entries from before it are read again', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
@@ -111,14 +111,14 @@ test('after a pause, what was read before it is read again', async () => {
   await pass(fixture, clock, 2 * trustMs);
   expect(await status(fixture, token)).toBe(200);
   await makeEnded(fixture, backend, { silently: true });
-  // It ended before the time that the next look considers.
+  // It ended before the period that the next poll reads.
   await fixture.store.update(backends, backend, (ended) => ({ ...ended, endedAt: new Date(0) }));
   clock.set(clock.now().getTime() + 5 * 60_000);
   await pass(fixture, clock, trustMs);
   expect(await status(fixture, token)).toBe(410);
 });
 
-test('a look reads a limited number of IDs and no document, and if more has changed, nothing is trusted for longer than a second', async () => {
+test('a poll reads a limited number of IDs and no document, and if more has changed, nothing is trusted for longer than a second', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
@@ -149,7 +149,7 @@ test('a look reads a limited number of IDs and no document, and if more has chan
   expect(find).not.toHaveBeenCalled();
 });
 
-test('an idle proxy does not look', async () => {
+test('an idle proxy does not poll', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   const find = vi.spyOn(fixture.store, 'findIds');

@@ -1,7 +1,7 @@
 /**
- * Looks in the store for what the bus may have lost: backends that have ended, and routes that lead to another backend. What is not
- * among them has not changed, so it need not be read again, however many routes are in use. While the store does not answer, nothing
- * is confirmed, and every route and location is read again after a second.
+ * Polls the store for changes that the bus may have lost: ended backends and moved routes. Everything else has not changed, so the
+ * proxy need not read it again, however many routes are in use. While the store does not answer, nothing is confirmed, and the proxy
+ * reads every route and location again after a second.
  */
 import { PeriodicTask } from '../core/async/periodic-task.ts';
 import { withTimeout } from '../core/async/with-timeout.ts';
@@ -13,22 +13,22 @@ import { routes } from '../model/route.ts';
 import { readLimitMs } from './lookup.ts';
 import type { Lookup } from './lookup.ts';
 
-/** Twice in the time for which a result is trusted by itself, and once more for a look that is slow. */
-export const lookEveryMs = 400;
+/** Two polls fit in `trustMs`, with time left for a slow one. */
+export const pollEveryMs = 400;
 
 /**
- * How long after the time in a document its write may take to become visible, and how far clocks may differ. It takes milliseconds,
- * and seconds where a disk is overloaded. If it takes longer and the bus loses the message, too, then `maxKeptMs` limits the damage.
+ * Upper bound on the time from the date in a document until its write is visible, and on differences between clocks. A write takes
+ * milliseconds, or seconds on an overloaded disk. If it takes longer and the bus loses the message, too, `maxKeptMs` limits the damage.
  */
 const writeLimitMs = 5_000;
 
 /**
- * The most IDs of each kind that a look reads. More have changed when two hundred backends end each second: then nothing is confirmed, and
- * what is in use is read again after a second.
+ * The largest number of IDs of each kind that a poll reads. More change if two hundred backends end each second: then nothing is
+ * confirmed, and entries in use are read again after a second.
  */
 export const maxChanges = 1_000;
 
-/** After a longer pause, no earlier result is confirmed, instead of a look at everything that has ended meanwhile. */
+/** After a longer pause, a poll confirms no earlier entry, instead of reading everything that has ended since. */
 const maxPauseMs = 60_000;
 
 interface Deps {
@@ -38,42 +38,42 @@ interface Deps {
   readonly lookup: Lookup;
 }
 
-/** A look that has succeeded: when it began, by this machine's clock and by the store's. */
-interface Look {
+/** When a successful poll began, by this machine's clock and by the store's. */
+interface Poll {
   readonly startedMs: number;
   readonly storeTime: Date;
 }
 
-/** Looks regularly until disposed. A look reads only IDs, in the indexes by time, and at most a fixed number of them. */
+/** Polls until disposed. A poll reads only IDs from the indexes by time, and a limited number of them. */
 export class MissedChanges implements AsyncDisposable {
   readonly #deps: Deps;
-  readonly #looks: PeriodicTask;
+  readonly #polls: PeriodicTask;
   readonly #closing = new AbortController();
-  /** The first of all looks since the last pause, and the latest one. */
-  #first: Look | undefined;
-  #last: Look | undefined;
+  /** The first poll since the last pause, and the latest one. */
+  #first: Poll | undefined;
+  #last: Poll | undefined;
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#looks = new PeriodicTask(deps.clock, lookEveryMs, async () => await this.#lookOrLog());
+    this.#polls = new PeriodicTask(deps.clock, pollEveryMs, async () => await this.#pollOrLog());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // A store that does not answer keeps nothing open.
+    // A store that does not answer must not delay this.
     this.#closing.abort(new Error('The proxy closes'));
-    await this.#looks[Symbol.asyncDispose]();
+    await this.#polls[Symbol.asyncDispose]();
   }
 
-  async #lookOrLog(): Promise<void> {
+  async #pollOrLog(): Promise<void> {
     if (this.#deps.lookup.isEmpty) return;
     try {
-      await this.#look();
+      await this.#poll();
     } catch (error) {
-      this.#deps.log.debug({ err: error }, 'Cannot look for changes that the bus may have lost');
+      this.#deps.log.debug({ err: error }, 'Cannot read changes that the bus may have lost');
     }
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { clock, lookup } = this.#deps;
     const startedMs = clock.now().getTime();
     const { signal } = this.#closing;

@@ -66,9 +66,9 @@ test('closing waits for open requests, then destroys the remaining ones', async 
     socket.write('HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
   });
   const { token } = await spawnReady(fixture, program);
-  const tied = await spawnReady(fixture, raw);
+  const upgradable = await spawnReady(fixture, raw);
   const upgraded = await connected(fixture.port);
-  upgraded.write(`GET /${tied.token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`);
+  upgraded.write(`GET /${upgradable.token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`);
   await once(upgraded, 'data');
   const ends = await fetch(`${fixture.url}/${token}/ends`);
   const never = await fetch(`${fixture.url}/${token}/never`);

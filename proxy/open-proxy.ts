@@ -45,7 +45,7 @@ export interface ProxyDeps {
   /** How long a backend may take from its creation to `ready`. */
   readonly startTimeoutMs: number;
   readonly hold: HoldLimits;
-  /** The share of requests that are logged. Failed ones always are. */
+  /** The percentage of requests that are logged. Failed requests are always logged. */
   readonly accessLogPercent: number;
   /** The URL of the API, whose readiness pages browsers see while a backend starts. Absent: they wait as other clients do. */
   readonly apiUrl?: string;
@@ -54,7 +54,7 @@ export interface ProxyDeps {
    * directly, and these headers are dropped.
    */
   readonly behindLoadBalancer?: boolean;
-  /** The domain below which sessions have hosts of their own, in lower case. Absent: they have none. */
+  /** The parent domain of the hosts of sessions, in lower case. Absent: sessions have only the path form. */
   readonly sessionDomain?: string;
   /** After this much silence, the client of a WebSocket gets a Ping, which it must answer within the same time. 0: never. */
   readonly webSocketPingMs: number;
@@ -63,7 +63,7 @@ export interface ProxyDeps {
 }
 
 export interface Proxy extends AsyncDisposable {
-  /** Takes a server's new connections. Requests that are not plain come to the server, and so to the other handlers. */
+  /** Handles a server's new connections. Passes requests that are not plain to the server, and so to the other handlers. */
   readonly accept: (connection: NewConnection) => void;
   /** For a server's `request` event. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
@@ -74,7 +74,7 @@ export interface Proxy extends AsyncDisposable {
 }
 
 /**
- * Opens the proxy. Disposing it answers held and new requests with 503, waits a while for open requests, closes WebSockets,
+ * Opens the proxy. Disposing it answers held and new requests with 503, waits for open requests, closes WebSockets,
  * destroys the remaining connections, and reports that nothing is open.
  */
 export async function openProxy(deps: ProxyDeps): Promise<Proxy> {

@@ -24,14 +24,14 @@ test.each([
   ['a script', { ...page, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, false],
   ['an object in a page', { ...page, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'object' }, false],
   ['curl', { accept: '*/*' }, false],
-  ['a program that names nothing', {}, false],
+  ['a program without Accept', {}, false],
   ['a WebSocket', { ...page, upgrade: 'websocket' }, false],
 ])('%s navigates: %s', (_name, headers, expected) => {
   expect(isNavigation({ method: 'GET', headers })).toBe(expected);
   expect(isNavigation({ method: 'POST', headers })).toBe(false);
 });
 
-test('a browser gets the readiness page after a second, which leads to the same path; a program waits on', async () => {
+test('after a second, a browser is redirected to the readiness page, with its path; a program still waits', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, apiUrl, sessionDomain: 's.example' });
   await using mirror = await startMirror();
@@ -60,11 +60,11 @@ test('a browser gets the readiness page after a second, which leads to the same 
   expect(byHost?.headers.location).toBe(`${apiUrl}/ready/${backend}/${label}/`);
   await makeReady(fixture, backend, mirror);
   expect((await program).statusCode).toBe(200);
-  // Now it is ready, pages come from the application.
+  // Once the backend is ready, the application answers.
   expect((await ask(fixture, `/${token}/`, { ...page, host: 'x' })).statusCode).toBe(200);
 });
 
-test('a browser gets the page of a backend that becomes ready soon, without another one in between', async () => {
+test('a browser gets no readiness page if the backend becomes ready soon', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, apiUrl });
   await using mirror = await startMirror();
@@ -76,7 +76,7 @@ test('a browser gets the page of a backend that becomes ready soon, without anot
   expect((await answer).statusCode).toBe(200);
 });
 
-test('without the URL of the API, a browser waits as others do', async () => {
+test('without the URL of the API, a browser waits like other clients', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, hold: { ms: 3_000, requests: 1 } });
   const { token, backend } = await spawn(fixture);

@@ -1,4 +1,4 @@
-/** Leads browsers that open a page of a starting backend to its readiness page, instead of a blank wait. */
+/** Redirects browsers that open a page of a starting backend to its readiness page. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readyPathTo } from '../model/ready-url.ts';
 import type { ConnectionUrl } from './connection-url.ts';
@@ -6,7 +6,7 @@ import type { ConnectionUrl } from './connection-url.ts';
 /** A container starts in a third of a second if its node has the image. A page that appears only for a moment would flicker. */
 export const readinessPageAfterMs = 1_000;
 
-/** What can show a page. */
+/** Destinations that can show a page. */
 const pageDestinations: ReadonlySet<string | undefined> = new Set(['document', 'iframe', 'frame', undefined]);
 
 /** Whether a browser will show the answer as a page. Requests of scripts, styles and programs are not repeated by a page. */
@@ -16,13 +16,13 @@ export function isNavigation({ method, headers }: Pick<IncomingMessage, 'method'
   return mode === 'navigate' && pageDestinations.has(destination);
 }
 
-/** The URL of the page, which leads to the path of the application that was asked for when the backend is ready. */
+/** The URL of the readiness page, which opens the requested path of the application when the backend is ready. */
 export function readinessUrl(apiUrl: string, backend: string, url: ConnectionUrl): string {
   return `${apiUrl}${readyPathTo(backend, url, url.rest)}`;
 }
 
-/** Redirects a browser to the page. */
-export function leadToReadinessPage(response: ServerResponse, location: string): void {
+/** Redirects a browser to its readiness page. */
+export function redirectToReadinessPage(response: ServerResponse, location: string): void {
   response.writeHead(303, {
     location,
     'content-length': 0,

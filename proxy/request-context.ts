@@ -22,15 +22,15 @@ export interface RequestContext {
   readonly closed: AbortSignal;
   /** The status of the response; `undefined` if there was none. */
   status(): number | undefined;
-  /** When it began, and what its connection had carried before. */
+  /** Its start time, and the traffic of its connection before it. */
   begun?: Begun;
   /** The backend, once it is known. */
   backend?: string;
   /** Whether the connection was upgraded. From then on, it has nothing to do with the request. */
   isUpgraded?: boolean;
-  /** What a browser gets to see instead of an answer while the backend starts. */
+  /** The page that a browser gets instead of an answer while the backend starts. */
   readinessUrl?: string;
-  /** The proxy's own error that was answered. */
+  /** The error with which the proxy answered. */
   error?: ProxyErrorCode;
 }
 
@@ -40,11 +40,11 @@ export interface UpgradeRequest {
   readonly head: Buffer;
   /** Earlier requests on the connection are still unanswered, so the connection cannot be upgraded. */
   readonly isEarly: boolean;
-  /** Ends the request, and leaves the connection. */
+  /** Ends the request without closing the connection. */
   readonly leave: () => void;
 }
 
-/** The reason of every `closed` signal. It is a constant because an error for each would be a good part of a short request's cost. */
+/** The reason of every `closed` signal. It is a constant, because creating an error for each is a large part of a short request's cost. */
 const ended = new Error('The request has ended');
 
 /**
@@ -104,15 +104,15 @@ export function upgradeContext(
  */
 const carriesHttp = /(?:^|[\s,])(?:h2c?|http|tls)(?:$|[\s,/])/i;
 
-/** Whether to pass on a request's offer of another protocol. Not for a request with a body, which would not be read. */
+/** Whether to forward a request's offer of another protocol. Not for a request with a body, which would not be read. */
 export function isUpgradeWanted(request: IncomingMessage): boolean {
   const { upgrade } = request.headers;
   return upgrade !== undefined && !hasBody(request) && !carriesHttp.test(upgrade);
 }
 
 /**
- * The unanswered responses of each client connection, in order, and what aborts when each is closed. There are several if the client
- * pipelines its requests.
+ * The unanswered responses of each client connection, in order, each with a signal that aborts when it is closed. There are several if
+ * the client pipelines its requests.
  */
 const unansweredOn = new WeakMap<Duplex, Map<ServerResponse, AbortSignal>>();
 

@@ -16,7 +16,7 @@ import type { Holds } from './hold.ts';
 import { nodeOf } from './lookup.ts';
 import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
-import { isNavigation, leadToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
+import { isNavigation, redirectToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
 import { isUpgradeWanted } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
@@ -39,7 +39,7 @@ export interface RequestHandlerDeps {
   readonly apiUrl: string | undefined;
 }
 
-/** When a drain ends, from its beginning. */
+/** Times from the start of a drain. */
 export interface DrainTimes {
   /** When WebSockets are closed. */
   readonly noticeMs: number;
@@ -78,7 +78,7 @@ export class RequestHandler {
       if (closed.aborted) return;
       const { code, cause } = asProxyError(error);
       if (code === 'starting' && context.readinessUrl !== undefined) {
-        leadToReadinessPage(context.response, context.readinessUrl);
+        redirectToReadinessPage(context.response, context.readinessUrl);
         return;
       }
       context.error = code;
@@ -89,7 +89,7 @@ export class RequestHandler {
 
   /**
    * Rejects new and held requests, and waits for open ones. WebSockets are closed after a notice period, in which clients can already
-   * reach another proxy. Destroys what is left at the deadline.
+   * reach another proxy. Destroys the others at the deadline.
    */
   async drain({ noticeMs, deadlineMs }: DrainTimes): Promise<void> {
     const { clock, forwarder } = this.#deps;
@@ -103,7 +103,7 @@ export class RequestHandler {
       });
     }
     for (const { response, upgrade } of this.#open) (upgrade?.socket ?? response).destroy();
-    forwarder.cutUpgraded();
+    forwarder.destroyUpgraded();
   }
 
   async #pass(context: RequestContext): Promise<void> {
@@ -120,7 +120,7 @@ export class RequestHandler {
     }
     let to: Destination;
     const route = await lookup.route(url.token);
-    // In the host form, a session keeps its URL, and any label may be asked for: an unknown one is no session.
+    // In the host form, a session keeps its URL, and clients may request any label: an unknown label is not a session.
     if (!route) throw new ProxyError(url.form === 'host' ? 'not-found' : 'gone');
     try {
       to = await this.#reach(context, url, route);

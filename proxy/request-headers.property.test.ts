@@ -1,4 +1,4 @@
-/** Headers of any kind: what reaches a backend, whatever a client sends. */
+/** Random headers of a client, and the headers that reach the backend. */
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { Random } from '../test/fuzz/random.ts';
@@ -74,7 +74,7 @@ const requests = Array.from({ length: 1_500 }, () =>
   }).flat(),
 );
 
-test.each(['', `/${token}`])('the platform’s headers are the platform’s, with the prefix "%s"', (prefix) => {
+test.each(['', `/${token}`])('only the platform sets its own headers, with the prefix "%s"', (prefix) => {
   const own = new Set([
     'x-verified-secret',
     'x-forwarded-for',
@@ -106,7 +106,7 @@ test('no credential of the platform, and no token of another session, reaches a 
   }
 });
 
-test('headers of the connection, and those that it declares as such, stay on it', () => {
+test('hop-by-hop headers and connection options are not forwarded', () => {
   const hopByHop = [
     'connection',
     'keep-alive',
@@ -126,7 +126,7 @@ test('headers of the connection, and those that it declares as such, stay on it'
   }
 });
 
-test('a request without one host is refused, and nothing else of these', () => {
+test('only requests without exactly one host are refused', () => {
   for (const rawHeaders of requests) {
     const hosts = [...pairs(rawHeaders)].filter(([name]) => name === 'Host');
     const request = { ...head(rawHeaders), httpVersion: '1.1' } as unknown as IncomingMessage;

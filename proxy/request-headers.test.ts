@@ -193,7 +193,7 @@ test.each([
   ['two lengths', ['Content-Length: 3', 'Content-Length: 4']],
   ['two hosts', ['Host: other.example']],
   ['another coding', ['Transfer-Encoding: gzip, chunked']],
-  ['a coding that is none', ['Transfer-Encoding: xchunked']],
+  ['an unknown coding', ['Transfer-Encoding: xchunked']],
   ['a space before the colon', ['Transfer-Encoding : chunked']],
   ['a folded line', ['X-A: b', ' c']],
 ])('a request that can be read in two ways is refused: %s', async (_name, lines) => {

@@ -26,7 +26,7 @@ export interface RequestHead extends Pick<IncomingMessage, 'method' | 'rawHeader
   readonly isEncrypted: boolean;
 }
 
-/** What the platform adds to a request. */
+/** The values that the platform adds to a request. */
 export interface Verified {
   readonly route: Route;
   readonly token: string;

@@ -1,4 +1,4 @@
-/** What the proxy refuses although Node's parser accepts it: what other servers read differently, or not at all. */
+/** Rejects requests that Node's parser accepts, but that other servers read differently or not at all. */
 import type { IncomingMessage } from 'node:http';
 import { pairs } from './headers.ts';
 
@@ -8,12 +8,12 @@ const versions: ReadonlySet<string> = new Set(['1.0', '1.1']);
 /** Node drops headers beyond 2,000, including those that frame the body. Half as many are more than enough. */
 export const maxHeaders = 1_000;
 
-/** Their responses repeat the request, and so would disclose the platform's headers to the client. */
+/** Methods whose responses repeat the request, and so would disclose the platform's headers to the client. */
 const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
 
 /**
- * Whether a request may be forwarded: every server reads it in the same way, as far as Node's parser does not see to it (one host, no
- * coding but `chunked`, which servers would have to decode, and none in HTTP/1.0, which has no codings), and no server echoes it.
+ * Whether a request may be forwarded: every server reads it in the same way, and no server echoes it. Node's parser does not check
+ * that it has one host, no coding but `chunked` (servers would have to decode it), and none in HTTP/1.0, which has no codings.
  */
 export function isForwardable(request: IncomingMessage): boolean {
   const { method = '', rawHeaders, headers, httpVersion } = request;

@@ -71,11 +71,11 @@ test.each([
   ['several paths', '; Path=/a; PATH=/; Path=/b', '; Path=/<prefix>/a; PATH=/<prefix>/; Path=/<prefix>/b'],
   ['another session', `; Path=/${'0'.repeat(43)}/`, `; Path=/<prefix>/${'0'.repeat(43)}/`],
   ['its own session', '; Path=/<prefix>/a', '; Path=/<prefix>/a'],
-  ['its own session, all of it', '; Path=/<prefix>', '; Path=/<prefix>'],
-  ['what only begins as its own session', '; Path=/<prefix>x', '; Path=/<prefix>/<prefix>x'],
+  ['all of its own session', '; Path=/<prefix>', '; Path=/<prefix>'],
+  ['a path that only begins like its own session', '; Path=/<prefix>x', '; Path=/<prefix>/<prefix>x'],
   ['none', '; Secure', '; Secure'],
   ['an empty one', '; Path=', '; Path='],
-  ['what is no path', '; Path=x; Path', '; Path=x; Path'],
+  ['an invalid path', '; Path=x; Path', '; Path=x; Path'],
 ])('a cookie for %s stays with its session', async (_name, attributes, expected) => {
   await using fixture = await openFixture();
   const cookie = (text: string) => `Set-Cookie: a=/b; Path-ish=/${text.replaceAll('<prefix>', session.token)}\r\n`;

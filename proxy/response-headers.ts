@@ -27,7 +27,7 @@ const policyName = 'referrer-policy';
 /** Frames the message. It is forwarded even if it is a connection option. */
 const neverOptions: ReadonlySet<string> = new Set(['content-length']);
 
-/** Affect a whole origin or host, which in the host form is the session's own. */
+/** Headers that affect a whole origin or host. In the host form, it belongs to the session. */
 const originWide: ReadonlySet<string> = new Set([
   'clear-site-data',
   'service-worker-allowed',
@@ -77,7 +77,7 @@ export function responseHeaders(rawHeaders: RawHeaders, view: SessionView): stri
   return headers;
 }
 
-/** Adds the default for what a browser tells other sites about the URL of a page, unless the application has set its own. */
+/** Adds the default `Referrer-Policy`, unless the application has set its own. */
 export function withReferrerPolicy(headers: string[]): string[] {
   const isSet = headers.some(
     (name, i) => i % 2 === 0 && name.length === policyName.length && name.toLowerCase() === policyName,

@@ -22,7 +22,7 @@ test('requests, latency and bytes by service and class of status', async () => {
   expect(text).not.toMatch(/request_seconds.*acme\/chat/);
 });
 
-test('services beyond a number share a label, also after many requests', async () => {
+test('services beyond the limit share a label, also after many requests', async () => {
   const registry = new Registry();
   {
     using metrics = new ServiceMetrics(registry);

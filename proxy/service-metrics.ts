@@ -1,21 +1,21 @@
 /**
- * Requests, latency and bytes by service, counted in plain numbers that become series when they are read: prom-client would look for
- * each series by its labels with each request, which is more than all else that is counted and logged of a small one.
+ * Requests, latency and bytes by service, counted in plain numbers that become series when metrics are read: prom-client would look up
+ * each series by its labels with each request, which costs more than all other counting and logging of a small request.
  */
 import { Counter } from 'prom-client';
 import type { Metric } from 'prom-client';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
 /**
- * The most services with series of their own, in the order of their first requests. A platform may have thousands, each with dozens of
- * series. The rest shares the label `other`.
+ * The largest number of services with their own series, in the order of their first requests. A platform may have thousands, each with
+ * dozens of series. The rest shares the label `other`.
  */
 export const maxServices = 100;
 
-/** No account or service has this name: theirs are joined by a slash. */
+/** Not a name of a service, which contains a slash. */
 const otherServices = 'other';
 
-/** From an answer out of memory to one that a user waits for, few enough to keep the number of series small. */
+/** From answers out of memory to answers that a user waits for. Few, to limit the number of series. */
 const latencyBucketsSeconds = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 60];
 
 const names = {
@@ -35,9 +35,9 @@ export function codeClassOf(status: number | undefined): number {
 /** The connection was upgraded: its duration is no latency. */
 const switchingProtocols = 101;
 
-/** What a request to a backend has caused. */
+/** The outcome of a request to a backend. */
 export interface Traffic {
-  /** That of the answer; `undefined` if there was none. */
+  /** The status of the answer; `undefined` if there was none. */
   readonly status: number | undefined;
   readonly sentBytes: number;
   readonly receivedBytes: number;
@@ -45,12 +45,12 @@ export interface Traffic {
 
 /** How long requests took. */
 interface Latencies {
-  /** How many took as long as a bucket allows, and longer than the one before it allows. The last one has no limit. */
+  /** The number of requests in each bucket, without those in smaller buckets. The last one has no limit. */
   readonly buckets: number[];
   seconds: number;
 }
 
-/** What is counted for one service. */
+/** The counts of one service. */
 interface Series {
   sentBytes: number;
   receivedBytes: number;
@@ -67,11 +67,11 @@ export class ServiceMetrics implements Disposable {
     this.#metrics = metrics;
     metrics.registerMetric(this.#counter(names.sent, 'Bytes sent to clients, by service', 'sentBytes'));
     metrics.registerMetric(this.#counter(names.received, 'Bytes received from clients, by service', 'receivedBytes'));
-    // A registry needs nothing else of a metric (its type has all methods of its four kinds).
+    // A registry uses nothing else of a metric (the type has all methods of the four kinds).
     metrics.registerMetric({ name: names.latency, get: async () => this.#histogram() } as unknown as Metric);
   }
 
-  /** Counts what a request to a service, `<account>/<service>`, has caused. */
+  /** Counts a request to a service, `<account>/<service>`. */
   observe(service: string, { status, sentBytes, receivedBytes }: Traffic, durationMs: number): void {
     const series = this.#series.get(service) ?? this.#add(service);
     series.sentBytes += Math.max(0, sentBytes);

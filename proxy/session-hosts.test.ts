@@ -1,4 +1,4 @@
-/** Sessions at hosts of their own: `<label>.<session domain>`. */
+/** Sessions with their own hosts: `<label>.<session domain>`. */
 import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
@@ -87,7 +87,7 @@ test('the host may have any case, a port and a final dot', async () => {
   }
 });
 
-test('an unknown label is 404, and one that is none costs no look-up', async () => {
+test('an unknown label is 404, and an invalid one costs no look-up', async () => {
   await using mirror = await startMirror();
   let reads = 0;
   await using fixture = await openHostFixture();
@@ -117,7 +117,7 @@ test('a backend that has ended is 410', async () => {
   expect((await ask(fixture, hostOf(token))).status).toBe(410);
 });
 
-test('sessions by path are at all other hosts', async () => {
+test('all other hosts serve sessions by path', async () => {
   await using fixture = await openHostFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -127,14 +127,14 @@ test('sessions by path are at all other hosts', async () => {
   }
 });
 
-test('without a session domain, a label names nothing', async () => {
+test('without a session domain, a label is not a session', async () => {
   await using fixture = await openFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
   expect((await ask(fixture, hostOf(token))).status).toBe(404);
 });
 
-test('a target that names the host counts instead of the Host header, and a request with two hosts is refused', async () => {
+test('the host of an absolute target replaces the Host header, and a request with two hosts is refused', async () => {
   await using fixture = await openHostFixture();
   await using mirror = await startMirror();
   const [one, other] = [await spawnReady(fixture, mirror), await spawnReady(fixture, mirror)];
@@ -166,7 +166,7 @@ test('a WebSocket works', async () => {
   echo.close();
 });
 
-test('redirects and cookies are those of the application, but for the domain', async () => {
+test('redirects and cookies of the application stay unchanged, except for the domain', async () => {
   await using fixture = await openHostFixture();
   await using program = await startRawProgram((socket) => {
     socket.end(
@@ -212,7 +212,7 @@ test('in the path form, redirects, links and cookies stay below the path of the 
   expect(body).toBe('<a href="/a">a');
 });
 
-test('behind a load balancer, the forwarded host is the session’s own, too', async () => {
+test('behind a load balancer, the forwarded host counts as the host of the session, too', async () => {
   await using fixture = await openFixture({ behindLoadBalancer: true });
   await using program = await startRawProgram((socket) => {
     socket.end('HTTP/1.1 302 Found\r\nLocation: https://public.example/login\r\nContent-Length: 0\r\n\r\n');
@@ -222,7 +222,7 @@ test('behind a load balancer, the forwarded host is the session’s own, too', a
   expect((await ask(fixture, 'inner.example', `/${token}/`, forwarded)).headers.location).toBe(`/${token}/login`);
 });
 
-test('the page of another session is no referrer', async () => {
+test('the URL of another session is not sent as a referrer', async () => {
   await using fixture = await openHostFixture();
   await using mirror = await startMirror();
   const { token } = await spawnReady(fixture, mirror);
@@ -237,7 +237,7 @@ test('the page of another session is no referrer', async () => {
   expect(await refererOf('https://elsewhere.example/a')).toEqual(['https://elsewhere.example/a']);
 });
 
-/** Inserts a backend with a key, and leads the route of the key's token to it, as the API does. */
+/** Inserts a backend with a key, and moves the route of the key's token to it, as the API does. */
 async function hold(fixture: Fixture, token: string, fencingToken: number): Promise<string> {
   const id = newBackendId();
   const holder = newBackend(backendPlan({ id, key: 'room', fencingToken }), new Date());
@@ -273,7 +273,7 @@ test('the host of a key leads to its next holder at once, with the message of th
   expect(await answer()).toBe('third');
 });
 
-test('a request that waits for a holder that ends goes on to the next one', async () => {
+test('a request that waits for a holder that ends is forwarded to the next holder', async () => {
   await using fixture = await openHostFixture();
   await using second = await startNamed('second');
   const token = newToken();

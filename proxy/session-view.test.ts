@@ -65,7 +65,7 @@ test.each([
   '///a',
   'mailto:a@public.example',
   'data:/a',
-])('what is no path of the application stays as it is: %s', (reference) => {
+])('relative references and URLs of other hosts stay unchanged: %s', (reference) => {
   expect(mapReference(reference, view)).toBe(reference);
 });
 
@@ -73,7 +73,7 @@ test.each([
   ['http://label.sessions.example:8080/a/?b#c', '/a/?b#c'],
   ['//LABEL.sessions.example:8080', '/'],
   ['http://label.sessions.example:8080?a', '/?a'],
-  // What follows would name another host.
+  // The rest would name another host.
   ['http://label.sessions.example:8080//elsewhere.example', 'http://label.sessions.example:8080//elsewhere.example'],
   ['http://localhost:8888/a', '/a'],
   ['http://localhost:8888//elsewhere.example', 'http://localhost:8888//elsewhere.example'],
@@ -82,11 +82,11 @@ test.each([
   ['https://label.sessions.example/a', 'https://label.sessions.example/a'],
   ['http://other.sessions.example:8080/a', 'http://other.sessions.example:8080/a'],
   ['/a', '/a'],
-])('in the host form, another port of the own host is that of the application: %s', (reference, expected) => {
+])('in the host form, other ports of the session’s host belong to the application: %s', (reference, expected) => {
   expect(mapReference(reference, ownHost)).toBe(expected);
 });
 
-test('the port of an application without one in its redirects is not that of the proxy', () => {
+test('a redirect without a port names the default port, not that of the proxy', () => {
   const local = { prefix: '', hosts: ['label.localhost:7102'], port: 80 };
   expect(mapReference('http://label.localhost/a/', local)).toBe('/a/');
   expect(mapReference('http://label.localhost:7102/a/', local)).toBe('http://label.localhost:7102/a/');
@@ -149,7 +149,7 @@ describe('in the host form', () => {
   });
 });
 
-describe('of texts of any kind', () => {
+describe('with random texts', () => {
   const parts = [
     String.raw`/ // \ . .. %2e %2E%2e ? # : @ a b.c é < > " ; , = url= path= Domain= ;Path=/ 0`.split(' '),
     ['http:', 'https:', 'http://', 'public.example', 'sessions.example:7102', 'elsewhere.example', prefix, ' '],
@@ -161,7 +161,7 @@ describe('of texts of any kind', () => {
   };
   const base = `http://${view.hosts[0]}${prefix}/`;
 
-  test('a browser resolves a mapped reference below the prefix, or at another origin, wherever it resolves the reference to', () => {
+  test('a browser resolves a mapped reference below the prefix, or to the same other origin as before', () => {
     for (const text of texts(1, 5_000)) {
       const reference = text.trim();
       if (!/^[/\\]|^https?:/.test(reference)) continue;
@@ -180,7 +180,7 @@ describe('of texts of any kind', () => {
     }
   });
 
-  test('mapping twice is mapping once', () => {
+  test('mapping is idempotent', () => {
     for (const text of texts(2, 5_000)) {
       for (const map of [mapReference, mapLinks, mapRefresh, mapCookie]) {
         const once = map(text, view);
@@ -203,10 +203,10 @@ describe('of texts of any kind', () => {
     }
   });
 
-  test('long texts take no longer than their length', () => {
+  test('the time for a long text is linear in its length', () => {
     for (const part of ['<', '"', '"\\', ';', '; ', ';domain', '; path=', '/', '/..', 'http://', '0;']) {
       const text = part.repeat(200_000);
-      // Work in place of time, which depends on what else the machine does.
+      // CPU time, because elapsed time depends on the load of the machine.
       const before = process.threadCpuUsage();
       for (const map of [mapReference, mapLinks, mapRefresh, mapCookie]) map(text, view);
       expect([part, process.threadCpuUsage(before).user < 2_000_000]).toEqual([part, true]);

@@ -10,7 +10,7 @@ import type { UrlForm } from '../contract/connect.ts';
 export interface SessionView {
   /** The path of the session, without a slash at the end: `/<token>`, or nothing in the host form. */
   readonly prefix: string;
-  /** What the application may take for its own host: the client's `Host`, with its port, and that which a load balancer forwards. */
+  /** The hosts that the application may treat as its own: the client's `Host`, with its port, and the host that a load balancer forwards. */
   readonly hosts: readonly string[];
   /** The port on which the application listens. */
   readonly port: number;
@@ -33,10 +33,10 @@ export function sessionView(
 /** What a browser reads as a slash at the start of a reference. */
 const slash = /^[/\\]/;
 
-/** An absolute HTTP URL, or one without a scheme: its scheme, its host, and what follows. */
+/** An absolute HTTP URL, or one without a scheme: its scheme, its host, and the rest. */
 const absolute = /^(https?:)?[/\\]{2}([^/\\?#]*)(.*)$/is;
 
-/** A segment that leads up, in every spelling that browsers know. */
+/** A dot segment, in every spelling that browsers accept. */
 const dotSegment = /(?:^|[/\\])(?:\.|%2e){1,2}(?:$|[/\\?#])/i;
 
 /** The target in a `Refresh` header, with or without quotes. */
@@ -45,7 +45,7 @@ const refreshTarget = /^(\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?(["']?))([^"'].*)$/is
 /**
  * Maps a reference of an application to the client's view: paths of the application, and URLs of the session's own host, become paths
  * below the prefix. Relative references and URLs of other hosts stay as they are. nginx and others put the port on which they listen
- * into redirects: such a URL is one of the session, too. In the host form, any other port of the session's host is the application's.
+ * into redirects: such a URL belongs to the session, too. In the host form, any other port of the session's host is the application's.
  */
 export function mapReference(reference: string, view: SessionView): string {
   const { prefix, hosts } = view;
@@ -57,14 +57,14 @@ export function mapReference(reference: string, view: SessionView): string {
   return isOwn ? below(prefix, slash.test(rest) ? rest : `/${rest}`) : reference;
 }
 
-/** Maps the targets in a `Link` header: what stands between angle brackets outside of quoted texts. */
+/** Maps the targets in a `Link` header: the texts between angle brackets, outside of quotes. */
 export function mapLinks(value: string, view: SessionView): string {
   let mapped = '';
   let at = 0;
   for (;;) {
     const from = nextOf(value, '<"', at);
     const to = from < 0 ? -1 : endOfPart(value, from);
-    // One pass over the text, since a backend may send brackets and quotes without end.
+    // One pass over the text, because a backend may send any number of brackets and quotes.
     if (to < 0) return mapped + value.slice(at);
     const part = value.slice(from + 1, to);
     mapped += value.slice(at, from + 1) + (value[from] === '<' ? mapReference(part, view) : part) + value[to];
@@ -110,7 +110,7 @@ export function mapCookie(value: string, { prefix }: SessionView): string {
   return own.replace(pathAttribute, (_attribute, name: string, path: string) => `${name}${below(prefix, path)}`);
 }
 
-/** What `Clear-Site-Data` may clear. Its other directives hold for all hosts of a site: cookies, and client hints. */
+/** The directives of `Clear-Site-Data` for one origin. The others affect all hosts of a site: cookies, and client hints. */
 const ofOrigin = /^"(?:cache|storage|executionContexts)"$/;
 
 /** The directives of a `Clear-Site-Data` header that concern the origin of the session alone. */
@@ -139,7 +139,7 @@ function pathOf(reference: string, rest: string): string {
   return slash.test(rest.slice(1)) ? reference : rest;
 }
 
-/** Names by which a program in a container knows itself. */
+/** Host names that a program in a container uses for itself. */
 const localNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]', '0.0.0.0']);
 
 /** Whether a host is that of the application, with the port on which it listens: under its own name, or that of the session. */

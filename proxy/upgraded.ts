@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Connections } from './connections.ts';
 import type { SpliceUser } from './forward/splice.ts';
 import { traceOf } from './access-log.ts';
-import { carriedBy } from './backend-traffic.ts';
+import { socketTraffic } from './backend-traffic.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { RequestContext } from './request-context.ts';
 
@@ -19,7 +19,7 @@ const switchingProtocols = 101;
 
 /**
  * Counts as open until both sides are closed, and is logged as a request when the client's side is. Thousands may be open for hours, so
- * it keeps nothing of its request but what is logged.
+ * it keeps only the logged parts of its request.
  */
 export class Upgraded implements SpliceUser {
   readonly backend: string;
@@ -55,7 +55,7 @@ export class Upgraded implements SpliceUser {
   onClientClosed(): void {
     const { metrics, onClientClosed } = this.#deps;
     metrics.unfollow(this);
-    const carrier = carriedBy(this.socket);
+    const connection = socketTraffic(this.socket);
     const request = {
       id: () => randomUUID(),
       trace: () => this.#trace,
@@ -64,10 +64,10 @@ export class Upgraded implements SpliceUser {
       status: switchingProtocols,
       error: undefined,
       startedMs: this.#startedMs,
-      sentBytes: carrier.sentBytes - this.#sentBefore,
-      receivedBytes: carrier.receivedBytes - this.#receivedBefore,
+      sentBytes: connection.sentBytes - this.#sentBefore,
+      receivedBytes: connection.receivedBytes - this.#receivedBefore,
     };
-    metrics.ended(request, carrier);
+    metrics.ended(request, connection);
     onClientClosed(this);
     this.#onClientClosed?.();
   }

@@ -67,7 +67,6 @@ test('a backend that agrees to an upgrade may end its header lines in a bare LF'
   expect(got).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n(?:[^\r\n]+\r\n)*X-A: b\r\n\r\nhi$/);
 });
 
-/** Ambiguous answers. */
 const ambiguous: readonly [string, string][] = [
   ['a length and chunks', `Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`],
   ['chunks and a length', `Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n${chunks}`],
@@ -126,12 +125,12 @@ test.each([
 
 test.each([
   ['a chunk that is longer than it says', '2\r\nhiX\r\n0\r\n\r\n'],
-  ['a chunk size that is none', 'zz\r\nhi\r\n0\r\n\r\n'],
+  ['an invalid chunk size', 'zz\r\nhi\r\n0\r\n\r\n'],
   ['a chunk size with a blank', '2 \r\nhi\r\n0\r\n\r\n'],
   ['a chunk size that is too large', `${'f'.repeat(20)}\r\nhi`],
   ['a chunk size that ends in a bare LF', '2\nhi\r\n0\r\n\r\n'],
   ['no last chunk', '2\r\nhi\r\n'],
-])('an answer with %s never looks whole', async (_name, body) => {
+])('an answer with %s never looks complete', async (_name, body) => {
   for (const newline of ['\r\n', '\n']) {
     const head = ['HTTP/1.1 200 OK', 'Transfer-Encoding: chunked', '', ''].join(newline);
     expect(await answered(head + body)).not.toMatch(/\r\n0\r\n\r\n$/);

@@ -48,7 +48,7 @@ export class BackendAgent extends Agent {
     }
   }
 
-  /** Whether it has a connection, or makes one. */
+  /** Whether the agent has a connection or makes one. */
   get isInUse(): boolean {
     if (this.#dialling > 0 || this.#ready.size > 0) return true;
     return [this.sockets, this.freeSockets, this.requests].some((each) => Object.keys(each).length > 0);

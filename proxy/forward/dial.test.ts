@@ -89,7 +89,7 @@ test('consecutive requests use one tunnel, which is closed when it is idle', asy
   await until(() => openFiles() <= before);
 });
 
-test('a worker that restarts with its gateway on another port is found at once', async () => {
+test('the proxy finds the gateway of a restarted worker on another port at once', async () => {
   await using fixture = await openFixture();
   const old = await startNode(fixture);
   await using mirror = await startMirror();
@@ -168,7 +168,7 @@ test('a gateway with another secret is not used', async () => {
   expect(mirror.connections()).toBe(0);
 });
 
-test('a store that cannot be read for the node is 503', async () => {
+test('a request gets 503 if the proxy cannot read the node from the store', async () => {
   await using fixture = await openFixture({ localNode: undefined });
   await using mirror = await startMirror();
   const { token } = await spawnAt(fixture, 'node-1', mirror);

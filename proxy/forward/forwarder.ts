@@ -30,7 +30,7 @@ export interface Upgrading {
   readonly head: Buffer;
   /** Rejects the upgrade. */
   readonly response: ServerResponse;
-  /** Called when the connections of the client and of the backend are joined. Returns what follows them. */
+  /** Called when the connections of the client and of the backend are joined. Returns their callbacks. */
   readonly onJoined: () => SpliceUser;
 }
 
@@ -76,27 +76,27 @@ export class Forwarder implements Disposable {
     await forwardUpgrade(request, client, to, { ...this.#deps, owner: this.#owner, onUpgraded });
   }
 
-  /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
+  /** Closes the connections of a backend that has ended: idle ones at once, others after a grace period. */
   drop(backend: string): void {
     this.#pools.drop(backend);
     const splices = this.#upgraded.get(backend);
     if (splices) this.#deps.clock.after(endedGraceMs, () => destroyAll(splices));
   }
 
-  /** Closes every WebSocket with a code that asks clients to connect again, from now on new ones too. */
+  /** Closes every open and every later WebSocket with a code that asks clients to connect again. */
   closeUpgraded(): void {
     this.#isClosing = true;
     for (const splices of this.#upgraded.values()) for (const splice of splices) askToReconnect(splice);
   }
 
   /** Destroys every upgraded connection. */
-  cutUpgraded(): void {
+  destroyUpgraded(): void {
     for (const splices of this.#upgraded.values()) destroyAll(splices);
   }
 
   [Symbol.dispose](): void {
     this.#periods?.[Symbol.dispose]();
-    this.cutUpgraded();
+    this.destroyUpgraded();
     this.#pools[Symbol.dispose]();
   }
 

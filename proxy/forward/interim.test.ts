@@ -1,4 +1,4 @@
-/** Interim answers of a backend reach the client, in either path, before the answer. */
+/** Interim answers of a backend reach the client before the final answer, on both paths. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,12 +8,12 @@ import { maxInterimAnswers } from './answer-limits.ts';
 
 const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
 
-describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
+describe.each<Path>(['plain', 'general'])('on the %s path', (path) => {
   let fixture: Fixture;
   beforeAll(async () => void (fixture = await openFixture({ path })));
   afterAll(() => fixture[Symbol.asyncDispose]());
 
-  /** What a client gets if the backend sends these bytes. */
+  /** The bytes that a client gets if the backend sends these bytes. */
   async function answered(
     bytes: string,
     { lines = '', version = '1.1' } = {},
@@ -44,7 +44,7 @@ describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
     expect(rest).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
-  test('all of them arrive, in order, without what only the platform may set', async () => {
+  test('all interim answers arrive in order, without headers that only the platform may set', async () => {
     const interim = [
       'HTTP/1.1 102 Processing\r\n\r\n',
       'HTTP/1.1 103 Early Hints\r\nX-Berth-Error: gone\r\nX_Verified-Secret: s\r\nConnection: x-b\r\nX-B: c\r\n\r\n',
@@ -58,24 +58,24 @@ describe.each<Path>(['plain', 'general'])('in the %s path', (path) => {
     expect(heads[4]).toBe('hi');
   });
 
-  test('100 stays with the proxy, which has asked for none', async () => {
+  test('the client does not get a 100 of the backend', async () => {
     const { got } = await answered(`HTTP/1.1 100 Continue\r\n\r\n${whole}`);
     expect(got).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
-  test('a client of HTTP/1.0 gets none', async () => {
+  test('an HTTP/1.0 client gets no interim answers', async () => {
     const { got } = await answered(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${whole}`, { version: '1.0' });
     expect(got).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
-  test('a client that asks for an upgrade gets them, too', async () => {
+  test('a client that asks for an upgrade gets interim answers, too', async () => {
     const agreement = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhi';
     const lines = 'Connection: Upgrade\r\nUpgrade: echo\r\n';
     const { got } = await answered(`HTTP/1.1 103 Early Hints\r\nLink: <b>\r\n\r\n${agreement}`, { lines });
     expect(got).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nLink: <b>\r\n\r\nHTTP\/1\.1 101 [^]*\r\n\r\nhi$/);
   });
 
-  test('as many as are allowed may precede an answer', async () => {
+  test('the allowed number of interim answers may precede an answer', async () => {
     const early = 'HTTP/1.1 102 Processing\r\n\r\n';
     const { got } = await answered(early.repeat(maxInterimAnswers) + whole);
     expect(got.split(early)).toHaveLength(maxInterimAnswers + 1);

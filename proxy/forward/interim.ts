@@ -24,7 +24,7 @@ export function relayInterim(
     // HTTP/1.0 has no interim answers.
     if (!isForwardedInterim(statusCode) || response.headersSent || response.req.httpVersion !== '1.1') return;
     const headers = responseHeaders(rawHeaders, view);
-    if (hasOwnInterim(response)) response.writeInterim(statusCode, headers);
+    if (canWriteInterim(response)) response.writeInterim(statusCode, headers);
     else response.socket?.write(interimHead(statusCode, headers), 'latin1');
   };
   outgoing.on(
@@ -33,15 +33,15 @@ export function relayInterim(
   );
 }
 
-/** Whether a response has a way of its own to send interim answers, as that of HTTP/2. */
-function hasOwnInterim(response: object): response is Pick<StreamResponse, 'writeInterim'> {
+/** Whether a response can send interim answers itself, as HTTP/2 responses can. */
+function canWriteInterim(response: object): response is Pick<StreamResponse, 'writeInterim'> {
   return 'writeInterim' in response;
 }
 
 function interimHead(status: number, headers: readonly string[]): string {
   let head = `HTTP/1.1 ${status} ${reasonOf(status)}\r\n`;
   for (let i = 0; i + 1 < headers.length; i += 2) {
-    // It has no content, and so no length.
+    // An interim answer has no content, and so no length.
     if (headers[i]?.toLowerCase() !== 'content-length') head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   }
   return `${head}\r\n`;

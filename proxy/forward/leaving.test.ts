@@ -30,18 +30,18 @@ test('a backend that disconnects during its answer ends the connection of the cl
 test.each([
   ['before the answer', 'destroy'],
   ['before the answer', 'end'],
-  ['in the answer', 'destroy'],
-  ['in the answer', 'end'],
-] as const)('a client that leaves %s (%s) lets go of the backend', async (when, leave) => {
+  ['during the answer', 'destroy'],
+  ['during the answer', 'end'],
+] as const)('a client that disconnects %s (%s) ends the connection to the backend', async (when, leave) => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
-    if (when === 'in the answer') socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart');
+    if (when === 'during the answer') socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart');
   });
   const { token, backend } = await spawnReady(fixture, program);
   const client = await connected(fixture.port);
   client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
   await until(() => program.sockets.size === 1);
-  if (when === 'in the answer') await once(client, 'data');
+  if (when === 'during the answer') await once(client, 'data');
   client[leave]();
   await until(() => program.sockets.size === 0);
   await until(() => fixture.reports.at(-1)?.[backend] === undefined);

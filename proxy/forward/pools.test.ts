@@ -19,7 +19,7 @@ test.each([
   ['GET', 200],
   ['HEAD', 200],
   ['POST', 502],
-])('a kept connection that turns out dead: %s gets %i', async (method, status) => {
+])('a pooled connection is dead: %s gets %i', async (method, status) => {
   await using fixture = await openFixture();
   using warnings = vi.spyOn(process, 'emitWarning');
   let heads = 0;
@@ -35,12 +35,12 @@ test.each([
   expect(answer.status).toBe(status);
   expect(answer.headers.get('x-berth-error')).toBe(status === 502 ? 'backend-unreachable' : null);
   expect(heads).toBe(status === 502 ? 2 : 3);
-  // A second attempt does not listen beside the first one.
+  // The listeners of the first attempt were removed before the second.
   expect(warnings).not.toHaveBeenCalled();
 });
 
-test('clients that ask at the same time again need no new connections', async () => {
-  // Time stands still: no connection is closed for being idle.
+test('concurrent requests reuse the connections of earlier concurrent requests', async () => {
+  // The clock stands still, so no idle connection is closed.
   await using fixture = await openFixture({ path: 'plain', clock: new ManualClock(new Date()) });
   const clients = 100;
   const waiting: ServerResponse[] = [];

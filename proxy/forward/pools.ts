@@ -7,12 +7,12 @@ import type { Dialer, Dialled } from './dial.ts';
 export const idleMs = 1_500;
 
 /**
- * The most idle connections to one backend. As many clients may ask at the same time without a new connection for each request, which
- * costs ten times the request. Each takes 3 KB, and no longer than `idleMs` after a burst.
+ * The largest number of idle connections to one backend. Up to this many concurrent clients need no new connection for each request,
+ * which would cost ten times the request. Each takes 3 KB, for at most `idleMs` after a burst.
  */
 export const maxIdle = 1_024;
 
-/** The last bytes of a container may arrive after its end is known. Later than this, they do not. */
+/** The last bytes of a container may arrive after the message that it has ended, but not later than this. */
 export const endedGraceMs = 5_000;
 
 /** A pool without a connection takes a few hundred bytes, so deleting them once a minute is enough. */
@@ -48,7 +48,7 @@ export class Pools implements Disposable {
     return pool;
   }
 
-  /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
+  /** Closes the connections of a backend that has ended: idle ones at once, others after a grace period. */
   drop(backend: string): void {
     const pool = this.#pools.get(backend);
     if (!pool) return;

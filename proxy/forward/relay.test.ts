@@ -8,8 +8,8 @@ test.each([
   ['a tab', '\tOK'],
   ['UTF-8', 'Schön'],
   ['nothing', ''],
-  ['many words', 'x'.repeat(2_000)],
-])('whatever reason a backend gives (%s), the client gets the standard one', async (_name, reason) => {
+  ['a long text', 'x'.repeat(2_000)],
+])('the client gets the standard reason phrase instead of the backend’s (%s)', async (_name, reason) => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.end(Buffer.from(`HTTP/1.1 404 ${reason}\r\nContent-Length: 2\r\n\r\nhi`));

@@ -50,7 +50,7 @@ export function relay(
   });
 }
 
-/** Throws if a client could not tell where an answer ends: Node reads a 101 that no request asked for, and any transfer coding. */
+/** Throws if the client could not find the end of an answer: Node accepts a 101 that no request asked for, and any transfer coding. */
 function assertReadable(status: number, { 'transfer-encoding': coding }: IncomingHttpHeaders): void {
   if (status < 200) throw new Error(`The backend answers with ${status}`);
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {

@@ -1,5 +1,5 @@
 // Takes about 3 s
-/** What the proxy itself does to WebSockets: pings, and closing them with a code. Frames of real clients and servers. */
+/** Ping and Close frames that the proxy inserts into WebSockets of real clients and servers. */
 import { once } from 'node:events';
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -54,7 +54,7 @@ function upgradeTo(token: string, protocol: string): string {
   return `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n${key}\r\n\r\n`;
 }
 
-/** A backend that agrees to any WebSocket, then sends bytes as it likes. */
+/** A backend that accepts any upgrade, then calls `onOpen`. */
 async function startAgreeing(onOpen: (socket: Socket) => void, protocol = 'websocket') {
   return await startRawProgram((socket, head) => {
     const key = /^sec-websocket-key: (.*)$/im.exec(head)?.[1] ?? '';
@@ -119,7 +119,7 @@ test('a Close frame of the proxy does not split a message of the backend', async
   await closing;
 });
 
-test('a proxy that stops leaves other protocols to themselves until the deadline', async () => {
+test('a proxy that stops keeps connections of other protocols open until the deadline', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, drain: { noticeMs: 1_000, deadlineMs: 5_000 } });
   await using program = await startAgreeing((socket) => socket.pipe(socket), 'echo');
@@ -138,7 +138,7 @@ test('a proxy that stops leaves other protocols to themselves until the deadline
   await closing;
 });
 
-test('a WebSocket that is held while the proxy stops is answered, and none begins afterwards', async () => {
+test('a proxy that stops answers new WebSockets with 503', async () => {
   await using fixture = await openFixture({ drain });
   await using program = await startWebSockets();
   const { token } = await spawnReady(fixture, program);
@@ -149,7 +149,7 @@ test('a WebSocket that is held while the proxy stops is answered, and none begin
   await closing;
 });
 
-test('a client that answers pings keeps its WebSocket, whatever else is silent', async () => {
+test('a client that answers pings keeps its WebSocket, even if it sends nothing else', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, webSocketPingMs });
   let pongs = 0;
@@ -159,7 +159,7 @@ test('a client that answers pings keeps its WebSocket, whatever else is silent',
   let pings = 0;
   socket.on('ping', () => (pings += 1));
   for (let round = 1; round <= 3; round += 1) {
-    // The first period is over, and a second one is silent.
+    // Ends the current period, and a silent one.
     await clock.advance(2 * webSocketPingMs);
     await until(() => pings === round && pongs === round);
   }
@@ -188,7 +188,7 @@ test('a client that has vanished is disconnected, and its backend no longer has 
   client.destroy();
 });
 
-test('a client that receives gets more time to answer than one that is idle, but not without end', async () => {
+test('a client that receives gets more time to answer than an idle one, but not forever', async () => {
   const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock, webSocketPingMs });
   await using program = await startWebSockets();
@@ -228,11 +228,11 @@ test('protocols other than WebSocket get no pings', async () => {
 
 test('a client that has finished sending still receives from its backend', async () => {
   await using fixture = await openFixture();
-  let heard = '';
+  let received = '';
   await using program = await startAgreeing((socket) => {
     socket.allowHalfOpen = true;
-    socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
-    socket.once('end', () => socket.end(`all of ${heard}`));
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
+    socket.once('end', () => socket.end(`all of ${received}`));
   }, 'echo');
   const { token, backend } = await spawnReady(fixture, program);
   const client = await connected(fixture.port);
@@ -268,7 +268,7 @@ test.each(['websocket', 'echo'])('a slow client of %s slows its backend down', a
   await until(() => end.writableNeedDrain);
   let before = -1;
   await until(() => before === (before = sent));
-  // What the systems of both connections buffer, far below the 64 MiB that the backend would send.
+  // The kernel buffers of both connections, far below the 64 MiB that the backend would send.
   expect(sent).toBeLessThan(32 * 1024 * 1024);
   expect(end.writableLength).toBeLessThan(1024 * 1024);
   client.destroy();

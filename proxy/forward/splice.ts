@@ -10,7 +10,7 @@ import { closeFrame, FrameTracker, pingFrame } from './websocket-frames.ts';
 /** How long one side may send after the other has finished. Closing a WebSocket takes no longer. */
 const halfOpenLimitMs = 30_000;
 
-/** After this many periods without a byte, a client has vanished even if the system still accepts data for it. */
+/** After this many periods without a byte, a client counts as vanished even if the system still accepts data for it. */
 const maxSilentPeriods = 10;
 
 export interface SpliceEnds {
@@ -29,7 +29,7 @@ export interface SpliceOwner {
   readonly onClosed: (splice: Splice) => void;
 }
 
-/** What a splice calls when it ends. */
+/** The callbacks of a splice. */
 export interface SpliceUser {
   onClientClosed(): void;
   /** Both sides are closed. */
@@ -52,7 +52,7 @@ export class Splice {
   #pending: Buffer | undefined;
   /** After a Close frame of the proxy, what the backend sends is dropped. */
   #isClosing = false;
-  #hasHeard = true;
+  #hasReceived = true;
   #silentPeriods = 0;
   #writtenAtPing = 0;
 
@@ -68,29 +68,29 @@ export class Splice {
     }
   }
 
-  /** Sends the client what the backend sent with its agreement. */
+  /** Sends the client the bytes that followed the backend's agreement. */
   begin(head: Buffer): void {
     if (head.length > 0) this.#writeToClient(head);
   }
 
   /**
-   * Closes a WebSocket with a code: the client's answer reaches the backend, which closes its connection. Does nothing to other
-   * protocols, and where a Close frame is on its way already.
+   * Closes a WebSocket with a code: the client's answer reaches the backend, which closes its connection. Does nothing for other
+   * protocols, or if a Close frame was sent already.
    */
   close(code: number, reason: string): void {
-    if (!this.#frames || this.#frames.isOver || this.#isClosing) return;
+    if (!this.#frames || this.#frames.hasEnded || this.#isClosing) return;
     this.#insert(closeFrame(code, reason));
     this.#isClosing = this.#pending === undefined;
   }
 
   /**
-   * Ends a period in which a client should have sent something. After one of silence, a WebSocket's client gets a Ping; if it does not
-   * answer within the next one, both connections are destroyed.
+   * Ends a period. After a silent period, the client of a WebSocket gets a Ping; if the client does not answer within the next period,
+   * both connections are destroyed.
    */
   endPeriod(): void {
-    if (!this.#frames || this.#frames.isOver || this.#isClosing) return;
-    this.#silentPeriods = this.#hasHeard ? 0 : this.#silentPeriods + 1;
-    this.#hasHeard = false;
+    if (!this.#frames || this.#frames.hasEnded || this.#isClosing) return;
+    this.#silentPeriods = this.#hasReceived ? 0 : this.#silentPeriods + 1;
+    this.#hasReceived = false;
     if (this.#silentPeriods === 0) return;
     const { bytesWritten, writableLength } = this.client as Socket;
     // A slow client may still have megabytes to receive before the Ping.
@@ -164,7 +164,7 @@ export class Splice {
 
   #pass(from: Duplex, chunk: Buffer): boolean {
     if (from === this.backend) return this.#writeToClient(chunk);
-    this.#hasHeard = true;
+    this.#hasReceived = true;
     return this.backend.write(chunk);
   }
 

@@ -55,7 +55,7 @@ test.each([1, 64])('%i MiB are streamed in both directions at once, in bounded m
   expect(most).toBeLessThan(8 * mebibyte);
 });
 
-test('a slow client slows the backend down, and counts as open until it has received everything', async () => {
+test('a slow client slows the backend down, and its connection counts as open until it has received everything', async () => {
   await using fixture = await openFixture();
   let written = 0;
   const block = Buffer.alloc(mebibyte);
@@ -114,7 +114,7 @@ test.each([
   ['until the connection closes', 'HTTP/1.0 200 OK\r\n\r\n', ['a\n', 'b\n']],
   ['of a known length', 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n', ['a\n', 'b\n']],
   ['in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', ['2\r\na\n\r\n', '2\r\nb\n\r\n0\r\n\r\n']],
-])('a body %s arrives whole when its head arrives before it', async (_what, head, parts) => {
+])('a body %s arrives complete when its head arrives before it', async (_what, head, parts) => {
   await using fixture = await openFixture();
   const go = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   await using program = await startRawProgram((socket) => {

@@ -41,7 +41,7 @@ function upgradeTo(token: string, protocol = 'echo', more: string[] = [], path =
   return lines.join('\r\n');
 }
 
-/** Called with the next upgrade request to a backend. */
+/** Calls `use` with the next upgrade request to a backend. */
 function onceAsked(use: (request: ClientRequest) => void): void {
   const onRequest = (message: unknown) => {
     const { request } = message as { request: ClientRequest };
@@ -151,7 +151,7 @@ test.each([
   ['the client', 'resetAndDestroy'],
   ['the backend', 'end'],
   ['the backend', 'resetAndDestroy'],
-] as const)('%s goes (%s), and the other side is reports', async (who, how) => {
+] as const)('%s disconnects (%s), and the other side is disconnected', async (who, how) => {
   await using fixture = await openFixture();
   await using program = await startRawProgram((socket) => {
     socket.write(switching);
@@ -205,11 +205,11 @@ test('the last bytes of a backend reach a slow client', async () => {
 
 test('a backend that has finished sending still receives from the client', async () => {
   await using fixture = await openFixture();
-  let heard = '';
+  let received = '';
   await using program = await startRawProgram((socket) => {
     socket.allowHalfOpen = true;
     socket.removeAllListeners('data');
-    socket.on('data', (chunk) => (heard += chunk.toString()));
+    socket.on('data', (chunk) => (received += chunk.toString()));
     socket.end(`${switching}bye`);
   });
   const { token, backend } = await spawnReady(fixture, program);
@@ -218,7 +218,7 @@ test('a backend that has finished sending still receives from the client', async
   client.write(upgradeTo(token));
   expect(await gathered(client)).toMatch(/bye$/);
   client.end('still here');
-  await until(() => heard === 'still here');
+  await until(() => received === 'still here');
   await until(() => fixture.reports.at(-1)?.[backend] === undefined);
   await until(() => program.sockets.size === 0);
 });

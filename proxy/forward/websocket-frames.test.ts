@@ -34,7 +34,7 @@ describe('FrameTracker', () => {
         at += chunk.length;
         expect(tracker.isBetweenFrames).toBe(ends.has(at));
       }
-      expect(tracker.isOver).toBe(false);
+      expect(tracker.hasEnded).toBe(false);
     }
   });
 
@@ -54,7 +54,7 @@ describe('FrameTracker', () => {
     const tracker = new FrameTracker();
     expect(tracker.read(frame(text, Buffer.from('a')))).toBe(3);
     tracker.read(bytes);
-    expect([tracker.isOver, tracker.isBetweenFrames]).toEqual([true, false]);
+    expect([tracker.hasEnded, tracker.isBetweenFrames]).toEqual([true, false]);
     expect(tracker.read(frame(text, Buffer.from('a')))).toBe(-1);
   });
 });

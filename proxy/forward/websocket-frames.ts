@@ -36,28 +36,28 @@ export function closeFrame(code: number, reason: string): Buffer {
  * control frames may stand between the frames of a message.
  */
 export class FrameTracker {
-  /** Of a head that has arrived in part. */
+  /** A head that has arrived in part. */
   #head: Buffer | undefined;
   #headLength = 0;
   /** How many bytes of the payload are still to come. */
   #payloadLeft = 0;
-  #isOver = false;
+  #hasEnded = false;
 
   /** Whether no frame may follow: the server has sent a Close frame, or something that is no frame. */
-  get isOver(): boolean {
-    return this.#isOver;
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   /** Whether the next byte is the first of a frame. */
   get isBetweenFrames(): boolean {
-    return !this.#isOver && this.#payloadLeft === 0 && this.#headLength === 0;
+    return !this.#hasEnded && this.#payloadLeft === 0 && this.#headLength === 0;
   }
 
   /** Follows the next bytes. Returns the last position in them where a frame ends and another may begin, -1 if there is none. */
   read(chunk: Buffer): number {
     let end = -1;
     let at = 0;
-    while (at < chunk.length && !this.#isOver) {
+    while (at < chunk.length && !this.#hasEnded) {
       if (this.#payloadLeft > 0) {
         const taken = Math.min(this.#payloadLeft, chunk.length - at);
         this.#payloadLeft -= taken;
@@ -70,7 +70,7 @@ export class FrameTracker {
     return end;
   }
 
-  /** Reads a head, or what there is of it. Returns the position behind it. */
+  /** Reads a head, or the part that has arrived. Returns the position after it. */
   #readHead(chunk: Buffer, at: number): number {
     if (this.#headLength === 0) {
       const length = headLength(chunk, at, chunk.length);
@@ -102,7 +102,7 @@ export class FrameTracker {
       ((head[at + 1] as number) & maskBit) === 0 &&
       Number.isSafeInteger(length) &&
       !(isControl && (length >= shortLength || (first & finBit) === 0));
-    if (!isValid || opcode === opcodes.close) this.#isOver = true;
+    if (!isValid || opcode === opcodes.close) this.#hasEnded = true;
     this.#payloadLeft = length;
   }
 }

@@ -1,5 +1,5 @@
 // Takes about 4 s
-/** HTTP/2 from hostile clients: malformed requests reach no backend, and floods end their connection without a trace. */
+/** HTTP/2 from hostile clients: malformed requests reach no backend, and floods end their connection and leave nothing open. */
 import { beforeAll, expect, test } from 'vitest';
 import type { CertificatePair } from '../../core/tls/certificate-pair.ts';
 import { newPair } from '../../core/tls/testing/new-pair.ts';
@@ -133,7 +133,7 @@ test.each([
   expect(ends).not.toContain('complete');
 });
 
-/** Writes of a flood, each of which a server could answer or remember. */
+/** Floods of frames, each of which a server could answer or remember. */
 const floods: readonly [name: string, bytes: (fixture: Fixture, token: string) => Buffer][] = [
   [
     'requests that are reset at once (CVE-2023-44487)',
@@ -196,7 +196,7 @@ test.each([
   using client = await FrameClient.open(fixture.port);
   client.socket.pause();
   const flood = Buffer.concat(Array.from({ length: 10_000 }, () => frame(type, { stream, flags: 0, payload })));
-  // As much as the buffers of the system hold, and more.
+  // More than the kernel buffers.
   const { socket } = client;
   for (let i = 0; i < 200 && !client.isClosed; i += 1) {
     if (!socket.write(flood)) await new Promise((resolve) => socket.once('drain', resolve).once('close', resolve));

@@ -66,7 +66,7 @@ function post({ port }: Fixture, token: string): string[] {
   return [':method', 'POST', ':scheme', 'https', ':authority', `127.0.0.1:${port}`, ':path', `/${token}/`];
 }
 
-/** Nothing is open, as the nodes know it. */
+/** Whether the last report has no open connections. */
 function nothingOpen({ reports }: Fixture): () => boolean {
   return () => Object.keys(reports.at(-1) ?? {}).length === 0;
 }
@@ -142,7 +142,7 @@ test('many requests share a connection, and large bodies pass in both directions
   await until(nothingOpen(fixture));
 });
 
-test('interim answers, and trailers in both directions, are forwarded without those of the platform', async () => {
+test('interim answers, and trailers in both directions, are forwarded without reserved headers', async () => {
   await using program = await startProgram((request, response) => {
     response.writeEarlyHints({ link: '</a.css>; rel=preload; as=style' });
     request.resume().once('end', () => {
@@ -186,7 +186,7 @@ test('answers without a body end with their head', async () => {
 });
 
 test.each([constants.NGHTTP2_CANCEL, constants.NGHTTP2_NO_ERROR])(
-  'a client that resets its request (%i) ends it at the backend: a cut body is never complete there',
+  'a request that its client resets (%i) ends at the backend without a complete body',
   async (code) => {
     const requests: string[] = [];
     await using program = await startProgram((request) => {
@@ -232,7 +232,7 @@ test('an answer that ends before its request cuts the rest of the request, witho
   await until(nothingOpen(fixture));
 });
 
-test('a client that leaves during an answer ends it at the backend, and counts as open until then', async () => {
+test('a client that disconnects during an answer ends it at the backend, and its connection counts as open until then', async () => {
   let isOpen = false;
   await using program = await startProgram((_request, response) => {
     isOpen = true;

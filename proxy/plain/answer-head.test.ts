@@ -9,7 +9,7 @@ const read = (head: string, method = 'GET') => {
 };
 const date = 'Date: Mon, 23 Nov 2026 12:00:00 GMT\r\nReferrer-Policy: origin\r\n';
 
-test('headers keep their order, and paths are those of the client', () => {
+test('headers keep their order, and paths get the prefix of the client', () => {
   const head = `HTTP/1.1 200 Fine\r\n${date}Location: /a\r\nX-A: b\r\nAlt-Svc: x\r\nContent-Length: 2\r\n\r\n`;
   expect(read(`${head}A: b\r\n\r\n`)).toEqual({
     end: head.length,
@@ -17,7 +17,7 @@ test('headers keep their order, and paths are those of the client', () => {
     lines: `${date}Location: /t/a\r\nX-A: b\r\nContent-Length: 2\r\n`,
     framing: { length: 2 },
     keepsAlive: true,
-    isLasting: true,
+    isConstant: true,
   });
 });
 
@@ -27,7 +27,7 @@ test('lines may end in a bare LF, and the client gets CRLF', () => {
   expect(framing).toBe('until-close');
 });
 
-test('the date and the policy are added unless the backend has set them, and not only for its own connection', () => {
+test('the date and the policy are added unless the backend sends them as end-to-end headers', () => {
   expect(read('HTTP/1.1 200 OK\r\n\r\n').lines).toMatch(/^Referrer-Policy: same-origin\r\nDate: .*GMT\r\n$/);
   const named = read(`HTTP/1.1 200 OK\r\nConnection: referrer-policy, x-a\r\nX-A: b\r\n${date}\r\n`).lines;
   expect(named).toContain('Referrer-Policy: same-origin\r\n');

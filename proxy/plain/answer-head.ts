@@ -1,4 +1,4 @@
-/** The heads of backends' answers, and what a client receives instead of them. */
+/** Reads the heads of backends' answers, and makes the header lines that the client receives. */
 import { perName } from '../headers.ts';
 import { defaultReferrerPolicy, responseHeaders, responseRuleOf, responseValue } from '../response-headers.ts';
 import type { ResponseRule } from '../response-headers.ts';
@@ -17,8 +17,8 @@ export interface AnswerHead {
   readonly framing: Framing;
   /** Whether the backend keeps its connection open after the answer. */
   readonly keepsAlive: boolean;
-  /** Whether the same head has the same lines at any time. */
-  readonly isLasting: boolean;
+  /** Whether the same head always has the same lines. Without a `Date`, the proxy adds the current time. */
+  readonly isConstant: boolean;
 }
 
 /** An answer that is not valid HTTP, or whose end is ambiguous. */
@@ -55,11 +55,11 @@ interface HeaderKind {
 
 const kindOf = perName((name): HeaderKind => {
   const role = roles.get(name) ?? 'none';
-  // It is written anew, without the blanks that are allowed around it.
+  // The length is rewritten without the blanks around it.
   return { rule: role === 'length' ? (value) => value : responseRuleOf(name), role };
 });
 
-interface Facts {
+interface ParsedHeaders {
   connection: string | undefined;
   length: string | undefined;
   coding: string | undefined;
@@ -68,7 +68,7 @@ interface Facts {
 }
 
 /**
- * Reads the head at the start of a text, including the empty line at its end. `undefined`: it is not whole, or not valid.
+ * Reads the head at the start of a text, including the empty line at its end. Returns `undefined` if it is incomplete or not valid.
  *
  * @param method - that of the request
  * @param view - how the client sees the session
@@ -81,27 +81,27 @@ export function readAnswerHead(text: string, method: string, view: SessionView):
   const status = Number(text.slice(statusAt, statusAt + 3));
   const isFirstVersion = text[minorAt] === '0';
   const fields = { from: text.indexOf('\n') + 1, to: end - (text[end - 2] === '\r' ? 2 : 1) };
-  const facts: Facts = {
+  const parsed: ParsedHeaders = {
     connection: undefined,
     length: undefined,
     coding: undefined,
     hasDate: false,
     hasPolicy: false,
   };
-  const lines = clientLines(text, fields, { view, facts });
-  const framing = framingOf(facts, status, method);
-  const keepsAlive = framing !== 'until-close' && isKeptAlive(facts.connection, isFirstVersion);
+  const lines = clientLines(text, fields, { view, parsed });
+  const framing = framingOf(parsed, status, method);
+  const keepsAlive = framing !== 'until-close' && isKeptAlive(parsed.connection, isFirstVersion);
   // An answer without content has no length.
   const own = status < 200 || status === 204 ? lines.replace(/^content-length:.*\r\n/im, '') : lines;
-  if (status < 200) return { end, status, lines: own, framing: 'none', keepsAlive, isLasting: false };
-  return { end, status, lines: own + defaultLines(facts), framing, keepsAlive, isLasting: facts.hasDate };
+  if (status < 200) return { end, status, lines: own, framing: 'none', keepsAlive, isConstant: false };
+  return { end, status, lines: own + defaultLines(parsed), framing, keepsAlive, isConstant: parsed.hasDate };
 }
 
 /** The lines for the client, without those of the connection. */
 function clientLines(
   text: string,
   { from, to }: { readonly from: number; readonly to: number },
-  { view, facts }: { readonly view: SessionView; readonly facts: Facts },
+  { view, parsed }: { readonly view: SessionView; readonly parsed: ParsedHeaders },
 ): string {
   let lines = '';
   let runFrom = from;
@@ -111,7 +111,7 @@ function clientLines(
     const end = text.charCodeAt(next - 2) === 13 ? next - 2 : next - 1;
     const name = text.slice(at, colon);
     const { rule, role } = kindOf(name);
-    if (role !== 'none') keep(facts, role, text.slice(colon + 1, end).trim());
+    if (role !== 'none') record(parsed, role, text.slice(colon + 1, end).trim());
     if (rule !== 'forward' || end !== next - 2) {
       lines += text.slice(runFrom, at);
       runFrom = next;
@@ -121,10 +121,10 @@ function clientLines(
     at = next;
   }
   lines += text.slice(runFrom, to);
-  if (facts.connection === undefined || /^(?:keep-alive|close|)$/i.test(facts.connection)) return lines;
+  if (parsed.connection === undefined || /^(?:keep-alive|close|)$/i.test(parsed.connection)) return lines;
   const kept = withoutOptions(text.slice(from, to), view);
-  facts.hasDate = /^date:/im.test(kept);
-  facts.hasPolicy = /^referrer-policy:/im.test(kept);
+  parsed.hasDate = /^date:/im.test(kept);
+  parsed.hasPolicy = /^referrer-policy:/im.test(kept);
   return kept;
 }
 
@@ -143,20 +143,20 @@ function withoutOptions(fields: string, view: SessionView): string {
   return lines;
 }
 
-function keep(facts: Facts, role: Role, value: string): void {
+function record(parsed: ParsedHeaders, role: Role, value: string): void {
   if (role === 'length') {
-    if (facts.length !== undefined || !/^\d{1,15}$/.test(value)) throw new InvalidAnswer('The length is not valid');
-    facts.length = value;
+    if (parsed.length !== undefined || !/^\d{1,15}$/.test(value)) throw new InvalidAnswer('The length is not valid');
+    parsed.length = value;
   } else if (role === 'coding') {
-    if (facts.coding !== undefined || !/^chunked$/i.test(value)) throw new InvalidAnswer('The coding is not known');
-    facts.coding = value;
+    if (parsed.coding !== undefined || !/^chunked$/i.test(value)) throw new InvalidAnswer('The coding is not known');
+    parsed.coding = value;
   } else if (role === 'connection') {
-    facts.connection = facts.connection === undefined ? value : `${facts.connection}, ${value}`;
-  } else if (role === 'date') facts.hasDate = true;
-  else facts.hasPolicy = true;
+    parsed.connection = parsed.connection === undefined ? value : `${parsed.connection}, ${value}`;
+  } else if (role === 'date') parsed.hasDate = true;
+  else parsed.hasPolicy = true;
 }
 
-function framingOf({ coding, length }: Facts, status: number, method: string): Framing {
+function framingOf({ coding, length }: ParsedHeaders, status: number, method: string): Framing {
   if (coding !== undefined && length !== undefined) throw new InvalidAnswer('The answer has a length and chunks');
   if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return 'none';
   if (coding !== undefined) return 'chunked';
@@ -175,7 +175,7 @@ function isKeptAlive(connection: string | undefined, isFirstVersion: boolean): b
 let now = { second: 0, line: '' };
 
 /** The headers that an answer gets if the backend has not set them. */
-function defaultLines({ hasDate, hasPolicy }: Facts): string {
+function defaultLines({ hasDate, hasPolicy }: ParsedHeaders): string {
   return (hasPolicy ? '' : policyLine) + (hasDate ? '' : dateLine());
 }
 

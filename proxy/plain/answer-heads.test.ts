@@ -31,7 +31,7 @@ test.each([
   ['GET', first.replace('\r\n\r\n', '\n\n')],
   ['GET', first.slice(0, -1)],
   ['GET', first.replace('\r\n\r\n', '\r\n')],
-])('after another head, the answer to %s with %j is read as by itself', (method, text) => {
+])('after another head, the answer to %s with %j is read like a first one', (method, text) => {
   const heads = new AnswerHeads(view);
   read(heads, first);
   expect(read(heads, text, method)).toEqual(read(new AnswerHeads(view), text, method));
@@ -43,7 +43,7 @@ test('an invalid head is refused, whatever came before it', () => {
   expect(() => read(heads, first.replace(date, 'Transfer-Encoding: chunked\r\n'))).toThrow('length and chunks');
 });
 
-test('a head without a date gets that of each answer', () => {
+test('a head without a date gets the current date with each answer', () => {
   vi.useFakeTimers({ now: Date.UTC(2026, 0, 1) });
   try {
     const heads = new AnswerHeads(view);

@@ -1,5 +1,5 @@
 /**
- * The heads of the answers to one client in one session. A client that asks for the same again often receives the same head,
+ * The heads of the answers to one client in one session. A client that repeats a request often receives the same head,
  * byte for byte: such a head is compared with the last one instead of read, which costs a twentieth of a small request.
  */
 import { reasonOf } from '../forward/relay.ts';
@@ -9,7 +9,7 @@ import type { AnswerHead } from './answer-head.ts';
 
 /** A head that was read. */
 export interface ReadHead extends Pick<AnswerHead, 'end' | 'status' | 'framing' | 'keepsAlive'> {
-  /** The head for the client, but for the lines of its connection and the empty line. */
+  /** The head for the client, without the lines about its connection and the empty line. */
   readonly text: string;
 }
 
@@ -28,7 +28,7 @@ export class AnswerHeads {
     this.#view = view;
   }
 
-  /** Reads the head at the start of bytes, as `readAnswerHead`. It has no more bytes than `maxBytes`. */
+  /** Reads the head at the start of bytes, as `readAnswerHead`. The head ends within `maxBytes`. */
   read(bytes: Buffer, method: string, maxBytes: number): ReadHead | undefined {
     const last = this.#last;
     if (last && last.method === method && startsWith(bytes, last.received)) return last.head;
@@ -36,8 +36,8 @@ export class AnswerHeads {
     if (!read) return undefined;
     const { end, status, lines, framing, keepsAlive } = read;
     const head = { end, status, framing, keepsAlive, text: `HTTP/1.1 ${status} ${reasonOf(status)}\r\n${lines}` };
-    if (!read.isLasting) return head;
-    // In one piece: joined texts would be copied part by part with each answer, and keep the whole text in memory.
+    if (!read.isConstant) return head;
+    // A flat copy: V8 would copy joined strings part by part with each answer, and keep the whole text in memory.
     const text = Buffer.from(head.text, 'latin1').toString('latin1');
     this.#last = { method, received: Buffer.from(bytes.subarray(0, end)), head: { ...head, text } };
     return head;

@@ -1,4 +1,4 @@
-/** The answer of a backend, on its way to the client. */
+/** Reads the answer of a backend, and writes it to the client. */
 import { maxInterimAnswers } from '../forward/answer-limits.ts';
 import { isForwardedInterim } from '../forward/interim.ts';
 import { InvalidAnswer } from './answer-head.ts';
@@ -12,7 +12,7 @@ import { ChunkedBody } from './chunked-body.ts';
 import type { SentError } from './error-answer.ts';
 import type { PlainRequest } from './request-head.ts';
 
-/** As much as the largest heads of requests. */
+/** Request heads have the same limit (`main/threads/serve-proxy.ts`). */
 const maxHeadBytes = 64 * 1024;
 
 const lineFeed = 10;
@@ -54,7 +54,7 @@ export class Answer {
     return this.#keepsAlive && !this.#hasSurplus;
   }
 
-  /** Whether the client was told that its connection closes. */
+  /** Whether the client's head announces that its connection closes. */
   get isLast(): boolean {
     return this.#isLast;
   }
@@ -66,7 +66,7 @@ export class Answer {
     if (rest.length > 0) this.#readBody(rest, backend);
   }
 
-  /** Ends the answer with the backend's connection. Returns whether its body ends so. */
+  /** Ends the answer with the backend's connection. Returns whether its body is framed that way. */
   endWithConnection(): boolean {
     if (!(this.#body instanceof UnboundedBody)) return false;
     this.#client.write(lastChunk);
@@ -74,7 +74,7 @@ export class Answer {
     return true;
   }
 
-  /** The proxy sends an answer of its own. */
+  /** Replaces the backend's answer by an error of the proxy. */
   replaceWith({ status, isLast }: SentError): void {
     this.status = status;
     this.#isLast = isLast;

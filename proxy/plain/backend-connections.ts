@@ -21,19 +21,18 @@ export class BackendConnection implements ChannelUser {
     channel.user = this;
   }
 
-  /** A backend that sends without a request is not asked again. */
+  /** A backend that sends bytes without a request gets no further requests on this connection. */
   onBytes(): void {
     this.channel.destroy();
   }
 
-  /** Nor is one that closes the connection. */
   onEnd(): void {
     this.channel.destroy();
   }
 
   onClose(): void {}
 
-  /** Closes the connection, about which nothing more is reported. */
+  /** Closes the connection without further callbacks. */
   discard(): void {
     this.channel.user = unused;
     this.channel.destroy();
@@ -50,14 +49,14 @@ export interface Opening {
 
 /** The connections to one backend. */
 interface Pool {
-  /** Those that no request uses, the last used one at the end. */
+  /** Unused connections, the most recently used one last. */
   readonly idle: BackendConnection[];
   readonly open: Set<BackendConnection>;
-  /** A backend that has ended is not asked again. */
+  /** A backend that has ended gets no further requests. */
   hasEnded: boolean;
 }
 
-/** How often idle connections are looked at: there is no timer for each. */
+/** How often idle connections are checked: there is no timer for each. */
 const sweepMs = 500;
 
 interface Deps {
@@ -79,7 +78,7 @@ export class BackendConnections implements Disposable {
     this.#sweep = deps.clock.every(sweepMs, () => this.#closeIdle());
   }
 
-  /** An idle connection to a backend, `undefined` if there is none. */
+  /** Removes an idle connection from its pool and returns it, `undefined` if there is none. */
   take(backend: string): BackendConnection | undefined {
     const idle = this.#pools.get(backend)?.idle;
     for (;;) {
@@ -107,7 +106,7 @@ export class BackendConnections implements Disposable {
     pool.idle.push(connection);
   }
 
-  /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
+  /** Closes the connections of a backend that has ended: idle ones at once, others after a grace period. */
   drop(backend: string): void {
     const pool = this.#pools.get(backend);
     if (!pool) return;
@@ -123,7 +122,7 @@ export class BackendConnections implements Disposable {
     this.#pools.clear();
   }
 
-  /** Without promises and signals for each step: a page load opens many connections at once, each of which delays all others. */
+  /** Avoids promises and signals for each step: a page load opens many connections at once, and each delays all others. */
   #openDirectly(to: Dialled): Opening {
     const { clock, errorBoundary } = this.#deps;
     const { promise: opened, resolve, reject } = Promise.withResolvers<BackendConnection>();
@@ -175,7 +174,7 @@ export class BackendConnections implements Disposable {
   }
 }
 
-/** Until it is connected, a connection only closes. */
+/** Ignores all events of a channel. */
 const unused: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
 
 function destroyAll(connections: Iterable<BackendConnection>): void {

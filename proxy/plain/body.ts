@@ -1,12 +1,12 @@
-/** Where a body ends, for bodies of a known length, in chunks, and until the connection is closed. */
+/** Finds the end of bodies of a known length, in chunks, and until the connection is closed. */
 
 /** Reads the body of one message. */
 export interface Body {
   /** Whether the whole body was read. */
   readonly isComplete: boolean;
   /**
-   * Reads bytes of a connection. Calls `pass` with parts of them, as they are to be forwarded, and returns how many of the bytes
-   * belong to the body. Throws `MalformedBody`.
+   * Reads bytes of a connection. Calls `pass` with the parts to forward, and returns how many of the bytes belong to the body.
+   * Throws `MalformedBody`.
    */
   read(bytes: Buffer, pass: (part: Buffer) => void): number;
 }
@@ -39,7 +39,7 @@ export class LengthBody implements Body {
 /** The body of a message without one. */
 export const noBody: Body = new LengthBody(0);
 
-/** A body that ends with the backend's connection. It is forwarded in chunks, so that the client knows whether it is whole. */
+/** A body that ends with the backend's connection. It is forwarded in chunks, so that the client can detect a cut body. */
 export class UnboundedBody implements Body {
   readonly isComplete = false;
 

@@ -1,4 +1,4 @@
-/** What a channel writes at the end of a turn, in order. */
+/** A channel writes at the end of a turn of the event loop, in order. */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';

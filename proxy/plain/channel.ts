@@ -7,18 +7,18 @@ import { ReadBuffer, sharedBuffer } from './read-buffer.ts';
 import { readByEvents, readInto } from './read-into.ts';
 import { flushSoon } from './write-batch.ts';
 
-/** What is written in one text with a head: above, it costs less to write the bytes apart. */
+/** The largest body that is written as one text with its head. For larger ones, separate writes cost less. */
 export const maxShortBytes = 12 * 1024;
 
 const nothing = Buffer.alloc(0);
 
-/** What a channel calls. */
+/** The callbacks of a channel. */
 export interface ChannelUser {
   /** Bytes have arrived. They are valid until this returns: what is kept must be copied. */
   onBytes(bytes: Buffer): void;
   /** The other side has finished sending. */
   onEnd(): void;
-  /** The connection is closed, and nothing is called any more. */
+  /** The connection is closed. No callback follows. */
   onClose(error: Error | undefined): void;
 }
 
@@ -28,15 +28,15 @@ const gone: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {
 export class Channel {
   readonly socket: Socket;
   user: ChannelUser;
-  /** Bytes that were given to the connection to send, and that it has received. Node's own counters cost more. */
+  /** Bytes written to the connection, and bytes received from it. Node's own counters cost more. */
   sentBytes = 0;
   receivedBytes = 0;
   readonly #errorBoundary: ErrorBoundary;
   readonly #buffer = new ReadBuffer();
-  /** Whether it is read by events, each of which has bytes of its own. */
+  /** Whether it is read by events, each of which has its own bytes. */
   #isReadByEvents = false;
   #isReleased = false;
-  /** Text that is written at the end of this turn, and what to do when it is. */
+  /** The text to write at the end of this turn, and the action after it. */
   #text = '';
   #action: (() => void) | undefined;
   #error: Error | undefined;
@@ -83,7 +83,7 @@ export class Channel {
     this.#text += text;
   }
 
-  /** Writes now what waits for the end of this turn. */
+  /** Writes the text that waits for the end of this turn. */
   flush(): void {
     const text = this.#text;
     if (text === '') return;
@@ -106,14 +106,14 @@ export class Channel {
     }
   }
 
-  /** Writes bytes that do not change any more. */
+  /** Writes bytes that the caller does not change afterwards. */
   writeBytes(bytes: Buffer): void {
     this.sentBytes += bytes.length;
     this.flush();
     this.socket.write(bytes);
   }
 
-  /** Whether the system accepts more: it has everything but what is written at the end of this turn. */
+  /** Whether the system accepts more: it has everything except the text of this turn. */
   get isFree(): boolean {
     return this.socket.writableLength === 0;
   }
@@ -125,7 +125,7 @@ export class Channel {
     else this.socket.write(nothing, (error) => void (error ?? this.#run(action)));
   }
 
-  /** Writes bytes that this channel has just read to another one, and reads on when they are written. */
+  /** Writes bytes that this channel has just read to another one. Copies them if other channels share the buffer. */
   pass(bytes: Buffer, to: Channel): void {
     to.writeBytes(this.#isReadByEvents || this.#buffer.isOwn ? bytes : Buffer.from(bytes));
   }
@@ -145,7 +145,7 @@ export class Channel {
     if (!this.#isReleased && !this.socket.destroyed) this.socket.resume();
   }
 
-  /** Sends no more after what was written. The other side may still send. */
+  /** Ends this side after everything that was written. The other side may still send. */
   end(): void {
     this.flush();
     this.socket.end();
@@ -157,13 +157,13 @@ export class Channel {
     this.socket.destroySoon();
   }
 
-  /** Closes the connection, and what the system does not accept at once is lost. */
+  /** Closes the connection at once. Bytes that the system has not accepted are lost. */
   destroy(): void {
     this.flush();
     this.socket.destroy();
   }
 
-  /** Leaves the connection to another reader, as if it was never read, but for `unread`. */
+  /** Hands the connection to another reader, which gets `unread` first. */
   release(unread: Buffer): Socket {
     this.flush();
     this.#isReleased = true;
@@ -172,7 +172,7 @@ export class Channel {
     readByEvents(socket, sharedBuffer);
     socket.off('error', this.#onError).off('end', this.#onEnd).off('close', this.#onClose).off('data', this.#onData);
     if (unread.length > 0) socket.unshift(Buffer.from(unread));
-    // A new reader does not resume what was paused.
+    // The new reader does not resume a paused connection.
     if (socket.isPaused()) socket.resume();
     return socket;
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { MalformedBody } from './body.ts';
 import { ChunkedBody } from './chunked-body.ts';
 
-/** Reads a body in pieces of a length, and returns what is forwarded, and how much of the bytes it was. */
+/** Reads a body in pieces of a length. Returns the forwarded text, and the number of bytes that belong to the body. */
 function read(text: string, pieceBytes: number, isLenient = false) {
   const body = new ChunkedBody({ isLenient });
   let forwarded = '';
@@ -16,7 +16,7 @@ function read(text: string, pieceBytes: number, isLenient = false) {
 
 const whole = '3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n';
 
-test('a body is forwarded as it is, however it arrives, and ends where it ends', () => {
+test('a body is forwarded unchanged, in whatever pieces it arrives, without the bytes after it', () => {
   for (let pieceBytes = 1; pieceBytes <= whole.length + 4; pieceBytes += 1) {
     const result = read(`${whole}NEXT`, pieceBytes);
     expect(result).toEqual({ forwarded: whole, used: whole.length, isComplete: true });

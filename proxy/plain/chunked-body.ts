@@ -25,8 +25,8 @@ const carriageReturn = 13;
 type State = 'size' | 'data' | 'data-end' | 'trailers' | 'complete';
 
 /**
- * A body in chunks. Chunks are forwarded as they were sent, but their sizes only in the form that every parser reads in the same way,
- * and only whole: what is cut by the end of the bytes, has extensions or leading zeros is written anew.
+ * A body in chunks. Chunks are forwarded as they were sent, and lines only whole and in the form that every parser reads in the same
+ * way: a line that arrives in parts, or a size with extensions or leading zeros, is rewritten.
  */
 export class ChunkedBody implements Body {
   /** Whether trailers may end in a bare LF, as lines of a head. */
@@ -49,7 +49,7 @@ export class ChunkedBody implements Body {
   }
 
   read(bytes: Buffer, pass: (part: Buffer) => void): number {
-    /** From here to `at`, the bytes are forwarded as they are. */
+    /** From here to `at`, the bytes are forwarded unchanged. */
     let from = 0;
     let at = 0;
     while (at < bytes.length && this.#state !== 'complete') {
@@ -63,7 +63,7 @@ export class ChunkedBody implements Body {
       const end = bytes.indexOf(lineFeed, at) + 1;
       const line = bytes.toString('latin1', at, end === 0 ? bytes.length : end);
       const isCut = end === 0 || this.#line !== '';
-      const whole = this.#take(line, end > 0);
+      const whole = this.#completeLine(line, end > 0);
       const instead = whole === undefined ? '' : this.#readLine(whole);
       if (isCut || instead !== whole) {
         if (at > from) pass(bytes.subarray(from, at));
@@ -76,8 +76,8 @@ export class ChunkedBody implements Body {
     return at;
   }
 
-  /** Adds to the current line, and returns it when it has its end. */
-  #take(part: string, hasEnd: boolean): string | undefined {
+  /** Adds to the current line, and returns it when it is complete. */
+  #completeLine(part: string, hasEnd: boolean): string | undefined {
     this.#line += part;
     if (this.#line.length > (this.#state === 'trailers' ? maxTrailerBytes : maxSizeLine)) {
       throw new MalformedBody('A line of a chunked body is too long');
@@ -95,7 +95,7 @@ export class ChunkedBody implements Body {
     return line;
   }
 
-  /** Refuses at once what cannot become a valid line. */
+  /** Rejects a line as soon as it cannot become valid. */
   #checkStart(): void {
     const start = this.#line;
     const isPossible =
@@ -103,7 +103,7 @@ export class ChunkedBody implements Body {
     if (!isPossible) throw new MalformedBody('The framing of a chunked body is not valid');
   }
 
-  /** Reads a whole line, and returns what is forwarded instead of it. */
+  /** Reads a whole line, and returns the text to forward in its place. */
   #readLine(line: string): string {
     if (this.#state === 'size') return this.#readSize(line);
     if (this.#state === 'trailers') return this.#readTrailer(line);
@@ -122,7 +122,7 @@ export class ChunkedBody implements Body {
     return this.#left === 0 ? '0\r\n' : `${digits.replace(/^0+/, '')}\r\n`;
   }
 
-  /** Keeps trailers until all of them are here. */
+  /** Collects trailers until the last one. */
   #readTrailer(line: string): string {
     if (line === '\r\n' || line === '\n') {
       this.#state = 'complete';

@@ -14,19 +14,19 @@ import type { ExchangeDeps, PlainExchange } from './exchange.ts';
 import { HeadReader } from './head-reader.ts';
 import type { Target, Targets } from './target.ts';
 
-/** What is read of further requests before the answer to the current one has ended. */
+/** How much of further requests is read before the answer to the current one has ended. */
 const maxPendingBytes = 64 * 1024;
 
-/** What is read, and for how long, after an answer to a request that has not ended, so that the client can read the answer. */
+/** How much of a request is read after its answer, and for how long, so that the client can read the answer. */
 const maxRestBytes = 8 * 1024 * 1024;
 const maxRestMs = 5_000;
 
 interface Deps extends ExchangeDeps {
   readonly clock: Clock;
   readonly errorBoundary: ErrorBoundary;
-  /** Whether the proxy closes: then no further request is plain. */
+  /** Whether the proxy is closing: then further requests are handed over. */
   readonly isClosing: () => boolean;
-  /** Called when this does not have the connection any more. */
+  /** Called when the connection was closed or handed over. */
   readonly onGone: (connection: ClientConnection) => void;
 }
 
@@ -37,10 +37,10 @@ export class ClientConnection implements ChannelUser, ClientSide {
   readonly #targets: Targets;
   readonly #heads = new HeadReader();
   #exchange: Exchange | undefined;
-  /** Bytes that wait: the beginning of a head, or requests after the current one. */
+  /** Bytes that are not read yet: the beginning of a head, or requests after the current one. */
   #pending: Buffer | undefined;
   #state: 'new' | 'idle' | 'head' | 'finding' | 'busy' | 'lingering' | 'gone' = 'new';
-  /** Since when the state lasts, or the time at which it was first looked at. */
+  /** When `closeIfSilent` first saw the current state. */
   #sinceMs: number | undefined;
   #restBytes = 0;
 
@@ -62,7 +62,7 @@ export class ClientConnection implements ChannelUser, ClientSide {
       if (used < bytes.length) this.#keep(bytes.subarray(used));
     } else if (this.#state === 'busy' || this.#state === 'finding') this.#keep(bytes);
     else if (this.#state === 'lingering') this.#drop(bytes);
-    else if (this.#state !== 'gone') this.#readHead(this.#taken(bytes));
+    else if (this.#state !== 'gone') this.#readHead(this.#takePending(bytes));
   }
 
   onEnd(): void {
@@ -109,8 +109,8 @@ export class ClientConnection implements ChannelUser, ClientSide {
       const found = await finding.catch(asProxyError);
       if (this.#state !== 'finding') return;
       if (found instanceof ProxyError) this.#fail(read, found);
-      else if (found) this.#begin({ ...read, target: found }, this.#taken());
-      else this.#handOver(this.#taken());
+      else if (found) this.#begin({ ...read, target: found }, this.#takePending());
+      else this.#handOver(this.#takePending());
     };
     this.#deps.errorBoundary.wrap(find, () => this.destroy())();
   }
@@ -147,14 +147,14 @@ export class ClientConnection implements ChannelUser, ClientSide {
       return;
     }
     this.#enter('idle');
-    if (this.#pending) this.#readHead(this.#taken());
+    if (this.#pending) this.#readHead(this.#takePending());
   }
 
   refuseBody(): void {
     this.#refuse('malformed');
   }
 
-  /** Closes the connection when the client has read the answer: if it still sends, a reset could take the answer from it. */
+  /** Closes the connection when the client has read the answer. A reset while the client still sends could discard the answer. */
   #linger(isBodyRead: boolean): void {
     this.#enter('lingering');
     if (isBodyRead) this.channel.close();
@@ -166,8 +166,8 @@ export class ClientConnection implements ChannelUser, ClientSide {
     if (this.#pending.length > maxPendingBytes) this.channel.pause();
   }
 
-  /** What waits, and more. */
-  #taken(more?: Buffer): Buffer {
+  /** Returns the pending bytes, followed by `more`. */
+  #takePending(more?: Buffer): Buffer {
     const pending = this.#pending;
     this.#pending = undefined;
     if (!pending) return more ?? nothing;

@@ -14,7 +14,7 @@ interface Failed {
 /** The proxy's own answer, as the client received it. */
 export interface SentError {
   readonly status: number;
-  /** Whether the client was told that its connection closes. */
+  /** Whether the answer announces that its connection closes. */
   readonly isLast: boolean;
 }
 

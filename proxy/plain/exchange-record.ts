@@ -18,7 +18,7 @@ interface Begun {
   readonly nowMs: number;
 }
 
-/** What is counted and logged of an exchange, from its beginning. */
+/** Counts and logs an exchange. */
 export class ExchangeRecord implements EndedRequest {
   readonly #deps: RecordDeps;
   readonly #client: Channel;
@@ -66,13 +66,13 @@ export class ExchangeRecord implements EndedRequest {
     return traceInLines(this.#request.lines);
   }
 
-  /** The proxy answers with an error. */
+  /** Records that the proxy answers with an error. */
   fail(code: ProxyErrorCode, cause: unknown): void {
     this.error = code;
     this.#deps.metrics.logError({ id: this.id(), backend: this.backend }, code, cause);
   }
 
-  /** The exchange has ended: with a status, unless the client has received none. */
+  /** Records the end of the exchange, with the status that the client has received, if any. */
   end(status: number | undefined): void {
     this.status = status;
     this.#deps.connections.end(this.backend);

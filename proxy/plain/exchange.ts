@@ -21,7 +21,7 @@ export interface ExchangeDeps extends RecordDeps {
   readonly backends: BackendConnections;
 }
 
-/** What an exchange begins with. */
+/** A request and the backend that answers it. */
 export interface PlainExchange {
   readonly request: PlainRequest;
   readonly target: Target;
@@ -30,7 +30,7 @@ export interface PlainExchange {
 
 const nothing = Buffer.alloc(0);
 
-/** It uses the connection of the backend. The client's connection reports to it what the client does. */
+/** The user of the backend's channel during a request. The client's connection calls `onBody` and `abort`. */
 export class Exchange implements ChannelUser {
   readonly #deps: ExchangeDeps;
   readonly #client: ClientSide;
@@ -45,7 +45,7 @@ export class Exchange implements ChannelUser {
   /** The part of the body that arrived with the head, until the head is sent. */
   #early: Buffer = nothing;
   #isRetried = false;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(deps: ExchangeDeps, client: ClientSide, { request, target, nowMs }: PlainExchange) {
     this.#deps = deps;
@@ -71,7 +71,7 @@ export class Exchange implements ChannelUser {
   start(bytes: Buffer): number {
     const parts: Buffer[] = [];
     const used = bytes.length === 0 ? 0 : this.#readBody(bytes, (part) => parts.push(part));
-    if (this.#isOver) return used;
+    if (this.#hasEnded) return used;
     const pooled = this.#deps.backends.take(this.#target.backend);
     if (pooled) {
       this.#send(pooled, parts);
@@ -88,11 +88,11 @@ export class Exchange implements ChannelUser {
     const backend = this.#backend?.channel;
     const { channel } = this.#client;
     const used = this.#readBody(bytes, (part) => backend && channel.pass(part, backend));
-    if (backend && !this.#isOver) channel.waitFor(backend);
+    if (backend && !this.#hasEnded) channel.waitFor(backend);
     return used;
   }
 
-  /** Ends everything, because the client has disconnected or the proxy closes. */
+  /** Ends the exchange, because the client has disconnected or the proxy closes. */
   abort(): void {
     this.#opening?.cancel();
     if (this.#backend) this.#backend.discard();
@@ -118,7 +118,7 @@ export class Exchange implements ChannelUser {
     try {
       this.#opening = this.#deps.backends.open(this.#target);
       const connection = await this.#opening.opened;
-      if (this.#isOver) {
+      if (this.#hasEnded) {
         connection.discard();
         return;
       }
@@ -126,7 +126,7 @@ export class Exchange implements ChannelUser {
       this.#send(connection, [this.#early]);
       this.#early = nothing;
     } catch (error) {
-      if (!this.#isOver) await this.#fail(error instanceof ProxyError ? error : unreachableError(error));
+      if (!this.#hasEnded) await this.#fail(error instanceof ProxyError ? error : unreachableError(error));
     }
   }
 
@@ -141,7 +141,7 @@ export class Exchange implements ChannelUser {
   /** The backend has sent bytes. */
   onBytes(bytes: Buffer): void {
     const backend = this.#backend;
-    if (!backend || this.#isOver) return;
+    if (!backend || this.#hasEnded) return;
     try {
       this.#answer.read(bytes, backend.channel);
     } catch (error) {
@@ -153,7 +153,7 @@ export class Exchange implements ChannelUser {
     else backend.channel.waitFor(this.#client.channel);
   }
 
-  /** The whole answer was read. The exchange has ended when the client's side has it. */
+  /** The whole answer was read. The exchange ends when the client's connection has accepted it. */
   #complete(backend: BackendConnection): void {
     const { channel } = this.#client;
     if (!this.#answer.isReusable || !this.#body.isComplete) {
@@ -163,14 +163,14 @@ export class Exchange implements ChannelUser {
       this.#backend = undefined;
       this.#deps.backends.keep(backend);
     } else {
-      // Its buffer may still be written.
+      // The client's connection may still write from its read buffer.
       backend.channel.pause();
     }
     channel.whenFlushed(() => this.#release());
   }
 
   #release(): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     if (this.#backend) this.#deps.backends.keep(this.#backend);
     this.#backend = undefined;
     this.#finish();
@@ -188,7 +188,7 @@ export class Exchange implements ChannelUser {
 
   #onBackendEnd(error?: Error): void {
     const backend = this.#backend;
-    if (!backend || this.#isOver || this.#answer.isComplete) return;
+    if (!backend || this.#hasEnded || this.#answer.isComplete) return;
     this.#backend = undefined;
     backend.discard();
     if (!error && this.#answer.endWithConnection()) {
@@ -221,7 +221,7 @@ export class Exchange implements ChannelUser {
       return;
     }
     const error = await lookup.explain(this.#target.backend, cause).catch(asProxyError);
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#record.fail(error.code, error.cause);
     const isComplete = this.#body.isComplete && !this.#request.isLast;
     this.#answer.replaceWith(
@@ -231,8 +231,8 @@ export class Exchange implements ChannelUser {
   }
 
   #finish(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     this.#record.end(this.#answer.status);
     const isBodyRead = this.#body.isComplete;
     this.#client.onExchangeEnd({ isReusable: isBodyRead && !this.#answer.isLast, isBodyRead });

@@ -13,7 +13,7 @@ function readAfter(before: string, text: string) {
   return { read, headBytes: reader.headBytes, alone: readRequestHead(text) };
 }
 
-test('a head that differs in its target alone has the headers of the one before it', () => {
+test('a head that differs only in its target shares the headers of the one before it', () => {
   const reader = new HeadReader();
   const before = reader.read(Buffer.from(first));
   const again = reader.read(Buffer.from(`GET /b?c HTTP/1.1\r\n${headers}`));
@@ -38,7 +38,7 @@ test.each([
   `GET /b HTTP/1.1\r\nX: y\r\n${headers}`,
   `GET /b HTTP/1.1\r\n${headers.replace('b=c', 'b=d')}`,
   `GET / HTTP/1.1\r\n${headers}`,
-])('%j is read as by itself', (text) => {
+])('%j is read like a first head', (text) => {
   const { read, headBytes, alone } = readAfter(first, text);
   expect(read).toEqual(alone);
   expect([alone !== undefined, headBytes]).toEqual([true, text.length]);
@@ -69,7 +69,7 @@ test('of a request and another one after it, only the first head is read', () =>
   expect([read, headBytes]).toMatchObject([{ method: 'POST', body: 5 }, 48]);
 });
 
-test('a repeated head has the limits of others', () => {
+test('a repeated head has the limits of other heads', () => {
   const long = `GET /${'a'.repeat(16 * 1024)} HTTP/1.1\r\n${headers}`;
   expect(readAfter(first, long).read).toBeUndefined();
 });

@@ -6,14 +6,14 @@ import type { PlainRequest } from './request-head.ts';
 /** Longer heads are rare, and Node's HTTP server limits them. */
 const maxHeadBytes = 16 * 1024;
 
-/** A head that arrives in more parts is read by Node's HTTP server, which does not begin anew with each part. */
+/** A head that arrives in more parts is read by Node's HTTP server, which does not start again with each part. */
 const maxHeadParts = 16;
 
 const headEnd = Buffer.from('\r\n\r\n');
 
 export class HeadReader {
   readonly #repeated = new RepeatedHead();
-  /** How many parts of a head have arrived whose end has not. */
+  /** How many parts of an unfinished head have arrived. */
   #parts = 0;
   /** The length of the head that was read last. */
   headBytes = 0;

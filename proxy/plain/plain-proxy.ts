@@ -1,6 +1,6 @@
 /**
- * Carries plain requests between the sockets of clients and backends, without Node's HTTP. A connection whose next request is not plain
- * is handed to Node's HTTP server, for good.
+ * Forwards plain requests between the sockets of clients and backends, without Node's HTTP server. A connection whose next request is
+ * not plain is handed to Node's HTTP server, which keeps it.
  */
 import type { TLSSocket } from 'node:tls';
 import { settledWithin } from '../../core/async/with-timeout.ts';
@@ -13,7 +13,7 @@ import type { ExchangeDeps } from './exchange.ts';
 import { Targets } from './target.ts';
 import type { TargetDeps } from './target.ts';
 
-/** How often silent connections are looked at: there is no timer for each. */
+/** How often silent connections are checked: there is no timer for each. */
 const sweepMs = 1_000;
 
 interface Deps extends Omit<ExchangeDeps, 'backends'>, TargetDeps {
@@ -35,7 +35,7 @@ export class PlainProxy implements Disposable {
     this.#sweep = deps.clock.every(sweepMs, () => this.#closeSilent());
   }
 
-  /** Takes a new connection. */
+  /** Handles a new connection. */
   accept(connection: NewConnection): void {
     const { remoteAddress } = connection.socket;
     const isEncrypted = (connection.socket as Partial<TLSSocket>).encrypted === true;
@@ -52,7 +52,7 @@ export class PlainProxy implements Disposable {
     this.#clients.add(client);
   }
 
-  /** Closes the idle connections of a backend that has ended now, and those in use after a grace period. */
+  /** Closes the connections of a backend that has ended: idle ones at once, others after a grace period. */
   drop(backend: string): void {
     this.#backends.drop(backend);
   }

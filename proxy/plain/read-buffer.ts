@@ -1,7 +1,7 @@
 /** The buffers into which channels read. */
 import type { Socket } from 'node:net';
 
-/** As much as a socket usually returns at once. */
+/** A socket usually returns no more than this at once. */
 const bufferBytes = 64 * 1024;
 
 /** All channels read into this buffer, one after the other, while they have little to read. */
@@ -15,13 +15,13 @@ const freeBuffers: Buffer[] = [];
 
 const maxFreeBuffers = 32;
 
-/** The beginnings of the shared buffer, by their length: to make a new one with each read costs more than the read of a small head. */
-const beginnings: Buffer[] = [];
+/** Slices from the start of the shared buffer, by length: creating one for each read costs more than the read of a small head. */
+const slices: Buffer[] = [];
 
-/** Longer heads are rare. All beginnings together take half a megabyte at most. */
-const maxBeginningBytes = 4 * 1024;
+/** Longer heads are rare. All slices together take half a megabyte at most. */
+const maxSliceBytes = 4 * 1024;
 
-/** What one channel reads into. */
+/** The buffer of one channel. */
 export class ReadBuffer {
   #buffer: Buffer = sharedBuffer;
   #last: Buffer | undefined;
@@ -32,7 +32,7 @@ export class ReadBuffer {
     return this.#isOwn;
   }
 
-  /** The buffer for the next read, `undefined` for the same as before: Node need not look at it again. */
+  /** The buffer for the next read, `undefined` if it is the same as before, so that Node does not check it again. */
   next(): Buffer | undefined {
     return this.#buffer === this.#last ? undefined : this.#buffer;
   }
@@ -40,11 +40,11 @@ export class ReadBuffer {
   /** The bytes that were read. */
   read(length: number, buffer: Buffer): Buffer {
     this.#last = buffer;
-    if (buffer !== sharedBuffer || length > maxBeginningBytes) return buffer.subarray(0, length);
-    return (beginnings[length] ??= sharedBuffer.subarray(0, length));
+    if (buffer !== sharedBuffer || length > maxSliceBytes) return buffer.subarray(0, length);
+    return (slices[length] ??= sharedBuffer.subarray(0, length));
   }
 
-  /** A channel with much to read gets a buffer of its own, from which the other side can write without a copy, as long as it needs one. */
+  /** Gives a channel its own buffer while it has much to read: the other side can write from it without a copy. */
   fit(length: number, socket: Socket): void {
     if (length === bufferBytes && !this.#isOwn) {
       this.#buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(bufferBytes);

@@ -1,6 +1,6 @@
 /**
- * Reads accepted connections into buffers that are used again. Node does so for connections that it opens (`onread` of
- * `net.connect`), but a server has no such option, and to allocate 64 KiB for each read costs a quarter of a small request.
+ * Reads accepted connections into reused buffers. Node does so for connections that it opens (`onread` of `net.connect`), but a server
+ * has no such option, and allocating 64 KiB for each read costs a quarter of a small request.
  */
 import { Socket } from 'node:net';
 
@@ -17,7 +17,7 @@ let slots: Slots | undefined | 'unknown' = 'unknown';
 
 /**
  * Makes a connection read into the buffers that `nextBuffer` returns, `undefined` for the same as before. Returns whether that is
- * possible: where it is not, the connection is as before, and has to be read by events.
+ * possible: if not, the connection is unchanged, and the caller must read it by events.
  */
 export function readInto(socket: Socket, nextBuffer: () => Buffer | undefined, onRead: OnRead): boolean {
   if (slots === 'unknown') slots = findSlots();
@@ -32,8 +32,8 @@ export function readInto(socket: Socket, nextBuffer: () => Buffer | undefined, o
 }
 
 /**
- * Gives up the connection to another reader, by events, as if it had never been read into buffers. Nothing of the reader before is kept:
- * the connection may be open for hours.
+ * Makes a connection emit events again, for another reader. It keeps no reference to the previous reader, because it may be open for
+ * hours.
  */
 export function readByEvents(socket: Socket, sharedBuffer: Buffer): void {
   if (slots === undefined || slots === 'unknown') return;

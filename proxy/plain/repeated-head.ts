@@ -1,6 +1,6 @@
 /**
- * Most clients repeat themselves: of two requests on a connection, all but the target is the same, byte for byte. Such a request is
- * read by comparing it with the last one: to read the headers of a browser anew takes as long as all else that is done with a request.
+ * Most clients send the same head with each request on a connection, byte for byte, except for the target. Such a head is compared with
+ * the last one instead of parsed: parsing the headers of a browser takes as long as everything else that the proxy does with a request.
  */
 import { isPlainTarget } from './request-head.ts';
 import type { PlainRequest } from './request-head.ts';
@@ -9,7 +9,7 @@ import type { PlainRequest } from './request-head.ts';
 export class RepeatedHead {
   #head: Buffer | undefined;
   #request: PlainRequest | undefined;
-  /** Where its target ends. What follows is the same in every head that repeats it. */
+  /** Where its target ends. The rest is the same in every head that repeats it. */
   #targetEnd = 0;
   /** The last request that repeated it, with another target. */
   #last: PlainRequest | undefined;
@@ -22,7 +22,7 @@ export class RepeatedHead {
     this.#last = undefined;
   }
 
-  /** The request whose head the bytes are, if it differs from the kept one in its target at most. The same bytes are the same request. */
+  /** The request with this head, if it differs from the kept one at most in its target. Equal bytes return the same object. */
   read(bytes: Buffer): PlainRequest | undefined {
     const head = this.#head;
     if (!head || !this.#request) return undefined;

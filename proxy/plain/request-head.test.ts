@@ -3,7 +3,7 @@ import { isStartOfPlainHead, readRequestHead } from './request-head.ts';
 
 const head = (...lines: string[]) => `${['GET /a?b HTTP/1.1', 'Host: x', ...lines].join('\r\n')}\r\n\r\n`;
 
-test('a plain head is forwarded byte for byte, without what only the platform may set', () => {
+test('a plain head is forwarded byte for byte, without headers that only the platform may set', () => {
   const read = readRequestHead(
     head(
       'Accept: a',
@@ -74,7 +74,7 @@ test.each([
   expect(readRequestHead(text)).toBeUndefined();
 });
 
-test('what may become a plain head is waited for, and nothing else', () => {
+test('only a text that may become a plain head is recognised as the start of one', () => {
   const whole = head('X: y', 'Content-Length: 5');
   for (let end = 1; end < whole.length; end += 1) {
     expect([end, isStartOfPlainHead(whole.slice(0, end))]).toEqual([end, true]);

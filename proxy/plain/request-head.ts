@@ -1,6 +1,6 @@
 /**
- * The heads of plain requests. A head is plain if every HTTP parser reads it in the same way, and if nothing about it needs more than
- * to be forwarded. Any other head is not an error here: Node's HTTP server handles it.
+ * The heads of plain requests. A head is plain if every HTTP parser reads it in the same way, and if the proxy only has to forward it.
+ * Any other head is not an error here: Node's HTTP server handles it.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { perName } from '../headers.ts';
@@ -57,7 +57,7 @@ export function isStartOfPlainHead(text: string): boolean {
   return plainStart.test(text);
 }
 
-/** What the proxy itself does with a header: it frames the message, is read, or is more than plain. */
+/** The role of a header: it frames the message, the proxy reads it, or it makes the request not plain. */
 type Role = 'none' | 'host' | 'length' | 'coding' | 'connection' | 'read' | 'list' | 'unusual';
 
 interface HeaderKind {
@@ -84,7 +84,7 @@ const roles: ReadonlyMap<string, Role> = new Map<string, Role>([
   ['upgrade', 'unusual'],
 ]);
 
-/** Names that some backends take for a header that frames a message: CGI maps punctuation to one character. */
+/** Names that some backends read as a header that frames a message: CGI maps punctuation to one character. */
 const framingInDisguise = /^(?:content.length|transfer.encoding)$/;
 
 const kindOf = perName((name): HeaderKind => {
@@ -115,7 +115,7 @@ function readFields(head: string, start: number): Fields | undefined {
   const checked: CheckedHeader[] = [];
   const headers: IncomingHttpHeaders = {};
   let count = 0;
-  // Lines that are forwarded as they are stay together: this is the beginning of the current run.
+  // The start of the current run of lines that are forwarded unchanged.
   let runFrom = start;
   for (let at = start; at < head.length - 2;) {
     const colon = head.indexOf(':', at);
@@ -143,7 +143,7 @@ function valueOf(head: string, colon: number, end: number): string {
   return head.slice(head.startsWith(' ', colon + 1) ? colon + 2 : colon + 1, end);
 }
 
-/** Keeps a header that the proxy reads. Returns whether its value is plain. */
+/** Stores a header that the proxy reads. Returns whether its value is plain. */
 function accept(headers: IncomingHttpHeaders, { name, role }: HeaderKind, value: string): boolean {
   const before = headers[name];
   if (role === 'list' && before !== undefined) {
@@ -164,7 +164,7 @@ function bodyOf(headers: IncomingHttpHeaders): RequestBody | undefined {
   return length === undefined ? 'chunked' : undefined;
 }
 
-/** The line that frames the message and is not among those of the client. */
+/** The line that the proxy adds to frame the message. */
 function framingOf(
   method: string,
   { 'content-length': length, 'transfer-encoding': coding }: IncomingHttpHeaders,

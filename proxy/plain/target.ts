@@ -1,4 +1,4 @@
-/** Where a plain request goes, and the head with which it is sent. */
+/** Finds the backend of a plain request, and makes the head for the backend. */
 import { hasBearerToken } from '../bearer-token.ts';
 import { parseConnectionUrl, redirectOf } from '../connection-url.ts';
 import type { ConnectionUrl } from '../connection-url.ts';
@@ -31,22 +31,22 @@ interface Client {
   readonly isEncrypted: boolean;
 }
 
-/** What all requests to one session have in common that a client sends with the same headers. */
+/** The common part of all requests to one session with the same headers. */
 interface Session {
   readonly headers: PlainRequest['headers'];
   readonly reachable: Reachable;
   readonly service: string | undefined;
   readonly answers: AnswerHeads;
-  /** How their targets begin, and how much of that the backend does not see. */
+  /** The start of their targets, and the length of the part that the backend does not get. */
   readonly start: string;
   readonly cut: number;
   /** Their head for the backend, after the target. */
   readonly afterTarget: string;
-  /** The last of them. */
+  /** The last request. */
   last: { readonly request: PlainRequest; readonly target: Target } | undefined;
 }
 
-/** Finds the targets of the requests of one connection. Remembers the last session, because nearly all requests are for the same. */
+/** Finds the targets of the requests of one connection. Caches the last session, because nearly all requests are for the same one. */
 export class Targets {
   readonly #deps: TargetDeps;
   readonly #client: Client;
@@ -58,8 +58,8 @@ export class Targets {
   }
 
   /**
-   * The target of a request whose backend is reachable; a promise if that must be looked up. `undefined` for any other request,
-   * which is not plain: it is answered with an error or a redirect, or held until its backend is ready.
+   * The target of a request whose backend is reachable; a promise if it must be looked up. `undefined` for any other request: the
+   * general path answers it with an error or a redirect, or holds it until its backend is ready.
    * Rejects with `unavailable` if the store does not answer.
    */
   of(request: PlainRequest, nowMs: number): Target | undefined | Promise<Target | undefined> {
@@ -100,7 +100,7 @@ export class Targets {
     }
     const about = { route, view, secret: secretFor(token), behindLoadBalancer };
     for (const [name, value] of addedHeaders({ headers, ...this.#client }, about)) lines += `${name}: ${value}\r\n`;
-    // In one piece: joined texts would be copied part by part with each request.
+    // A flat copy: V8 would copy joined strings part by part with each request.
     const afterTarget = Buffer.from(` HTTP/1.1\r\n${lines}connection: keep-alive\r\n\r\n`, 'latin1').toString('latin1');
     const start = `${view.prefix}/`;
     const service = lookup.serviceOf(route.backend);

@@ -39,7 +39,7 @@ export interface Fixture extends AsyncDisposable {
   readonly store: Store;
   readonly bus: Bus;
   readonly metrics: Registry;
-  /** What nodes know about open connections, after each report. */
+  /** The open connections by backend, after each report to the nodes. */
   readonly reports: Record<string, number>[];
 }
 
@@ -51,7 +51,7 @@ export const localNode = 'local';
 
 type Changes = Partial<Omit<ProxyDeps, 'localNode'>> & { readonly localNode?: string | undefined };
 
-/** How plain requests are handled: apart from all others, or as any request. */
+/** The path that plain requests take. */
 export type Path = 'plain' | 'general';
 
 let defaultPath: Path = 'plain';
@@ -69,7 +69,7 @@ type Options = Changes & {
   readonly drainMs?: number;
 };
 
-/** Opens a store, unless there is one, a bus, and a proxy on a free port. */
+/** Opens a store unless `store` is set, a bus, and a proxy on a free port. */
 export async function openFixture({
   path = defaultPath,
   certificate,
@@ -251,7 +251,7 @@ async function change(
   if (!silently) await fixture.bus.publish(backendChanged, { backend: id, status: changed.status });
 }
 
-/** Waits until a condition is true, at most fifty seconds: a busy machine needs them. */
+/** Waits until a condition is true, at most fifty seconds, which a busy machine may need. */
 export async function until(holds: () => boolean | Promise<boolean>, clock: Clock = systemClock): Promise<void> {
   const endMs = Date.now() + 50_000;
   while (!(await holds())) {

@@ -71,7 +71,7 @@ export class FrameClient implements Disposable {
     return this.isGone ? 'closed' : undefined;
   }
 
-  /** What the server has sent of the body of an answer. */
+  /** The part of an answer's body that the server has sent. */
   body(stream: number): string {
     const data = this.frames.filter((each) => each.stream === stream && each.type === frameTypes.data);
     return Buffer.concat(data.map(({ payload }) => payload)).toString();

@@ -1,4 +1,4 @@
-/** What the nodes know about open connections from the reports of a proxy. */
+/** Records the open connections that a proxy reports to the nodes. */
 import { connectionsOf, proxyHeartbeat } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/testing/manual-clock.ts';
-import { RememberedReads } from './remembered-reads.ts';
+import { CachedReads } from './cached-reads.ts';
 
 function open({ maxEntries = 100 } = {}) {
   const clock = new ManualClock();
   const documents = new Map<string, string>();
   const asked: string[] = [];
-  const reads = new RememberedReads<string>({
+  const reads = new CachedReads<string>({
     clock,
     trustMs: 1_000,
     maxEntries,
@@ -19,7 +19,7 @@ function open({ maxEntries = 100 } = {}) {
   return { clock, documents, asked, reads };
 }
 
-test('a result is known for as long as it is trusted, also that there is no document', async () => {
+test('a result is cached while it is trusted, also if there is no document', async () => {
   const { clock, documents, reads } = open();
   documents.set('a', 'one');
   expect([await reads.read('a'), await reads.read('b')]).toEqual(['one', undefined]);
@@ -29,7 +29,7 @@ test('a result is known for as long as it is trusted, also that there is no docu
   expect([reads.known('a'), reads.known('b')]).toEqual([undefined, undefined]);
 });
 
-test('a document replaces the result that there is none, and the other way round', async () => {
+test('a document replaces the result without one, and vice versa', async () => {
   const { documents, reads } = open();
   await reads.read('a');
   documents.set('a', 'one');
@@ -43,7 +43,7 @@ test('a document replaces the result that there is none, and the other way round
   expect(reads.known('a')).toBeUndefined();
 });
 
-test('any number of unknown IDs displaces no document, and memory is bounded', async () => {
+test('unknown IDs displace no document, and memory is bounded', async () => {
   const { documents, asked, reads } = open({ maxEntries: 10 });
   for (const id of ['a', 'b']) documents.set(id, id);
   await Promise.all(['a', 'b'].map((id) => reads.read(id)));
@@ -58,11 +58,11 @@ test('expired results are removed as new ones arrive', async () => {
   for (let i = 0; i < 10; i += 1) await reads.read(`${i}`);
   await clock.advance(1_000);
   for (let i = 10; i < 19; i += 1) await reads.read(`${i}`);
-  // Ten fit only if the expired ones are gone.
+  // Ten fit only if the expired ones were removed.
   for (let i = 10; i < 19; i += 1) expect(reads.known(`${i}`)).toMatchObject({ value: 'one' });
 });
 
-test('callers at the same time share a read, and a failed one is not remembered', async () => {
+test('concurrent callers share a read, and a failed read is not cached', async () => {
   let fails = true;
   let count = 0;
   const read = async () => {
@@ -70,7 +70,7 @@ test('callers at the same time share a read, and a failed one is not remembered'
     if (fails) throw new Error('away');
     return 'one';
   };
-  const reads = new RememberedReads<string>({ clock: new ManualClock(), trustMs: 1_000, maxEntries: 10, read });
+  const reads = new CachedReads<string>({ clock: new ManualClock(), trustMs: 1_000, maxEntries: 10, read });
   const failed = await Promise.allSettled([reads.read('a'), reads.read('a')]);
   expect([count, failed.map(({ status }) => status)]).toEqual([1, ['rejected', 'rejected']]);
   fails = false;
@@ -78,7 +78,7 @@ test('callers at the same time share a read, and a failed one is not remembered'
   expect(count).toBe(2);
 });
 
-test('a result that is kept elsewhere is current only while a message would reach it', async () => {
+test('a result that a caller keeps is current only while it is cached', async () => {
   const { clock, documents, reads } = open({ maxEntries: 2 });
   for (const id of ['a', 'b', 'c']) documents.set(id, id);
   const current = () => kept.map((result) => result !== undefined && reads.isCurrent(result, clock.now().getTime()));
@@ -90,7 +90,7 @@ test('a result that is kept elsewhere is current only while a message would reac
   expect(current()).toEqual([true, false]);
   await reads.read('b');
   await reads.read('c');
-  // There is room for two.
+  // The cache holds two.
   expect([reads.known('a'), ...current()]).toEqual([undefined, false, false]);
   kept.splice(0, 2, reads.known('b'), reads.known('c'));
   await reads.read('c');

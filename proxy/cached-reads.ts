@@ -1,27 +1,27 @@
-/** Reads from the store, remembered for a short time and shared by concurrent callers. */
+/** Reads from the store, cached for a short time and shared by concurrent callers. */
 import type { Clock } from '../core/clock/clock.ts';
 
-export interface RememberedReadsOptions<T> {
+export interface CachedReadsOptions<T> {
   readonly clock: Clock;
   /** How long a result is used, from the start of its read. */
   readonly trustMs: number;
-  /** How many documents are remembered, and how many IDs without a lasting one. */
+  /** The limit for lasting documents, and the limit for all other results. */
   readonly maxEntries: number;
   /** Resolves to `undefined` if there is no document. */
   readonly read: (id: string) => Promise<T | undefined>;
-  /** Whether to remember a document. Default: every one. */
+  /** Whether to cache a document. Default: every document. */
   readonly isKept?: (value: T) => boolean;
-  /** Lets documents be used for longer than `trustMs`. Default: none is. */
+  /** Extends the use of documents beyond `trustMs`. Default: of none. */
   readonly lasting?: Lasting<T>;
 }
 
-/** Which documents are used for longer, and for how long. */
+/** Which documents may be used beyond `trustMs`, and for how long. */
 export interface Lasting<T> {
   /** How long a document is used at most. */
   readonly maxMs: number;
-  /** Whether a document is one of those that are confirmed. */
+  /** Whether a document can be confirmed. */
   readonly includes: (value: T) => boolean;
-  /** Whether a document that was read at a time is known not to have changed since, up to less than `trustMs` ago. */
+  /** Whether a document that was read at `readAtMs` has not changed until a time less than `trustMs` ago. */
   readonly isConfirmed: (readAtMs: number, nowMs: number) => boolean;
 }
 
@@ -30,48 +30,48 @@ export interface Result<T> {
   /** `undefined`: there is no document. */
   readonly value: T | undefined;
   readonly readAtMs: number;
-  /** Whether it is never used for longer than `trustMs`. */
+  /** Whether its use is always limited to `trustMs`. */
   readonly isBrief: boolean;
-  /** Whether a message or a later read has replaced it, or it is remembered no longer, so that no message could. */
+  /** Whether a message or a later read has replaced it, or it has left the cache, so that messages no longer reach it. */
   isDropped: boolean;
 }
 
-/** The results of reads by ID. Failed reads are not remembered. */
-export class RememberedReads<T> {
-  readonly #options: RememberedReadsOptions<T>;
+/** The results of reads by ID. Failed reads are not cached. */
+export class CachedReads<T> {
+  readonly #options: CachedReadsOptions<T>;
   readonly #lasting: RecentResults<T>;
-  /** Apart from the others, so that a client that asks for any number of unknown IDs displaces no document. */
+  /** Separate, so that a client that requests any number of unknown IDs displaces no document. */
   readonly #brief: RecentResults<T>;
   readonly #reading = new Map<string, Promise<T | undefined>>();
 
-  constructor(options: RememberedReadsOptions<T>) {
+  constructor(options: CachedReadsOptions<T>) {
     const { trustMs, maxEntries, lasting } = options;
     this.#options = options;
     this.#brief = new RecentResults({ trustMs, maxEntries, maxMs: trustMs, isConfirmed: never });
     this.#lasting = new RecentResults({ maxMs: trustMs, isConfirmed: never, ...lasting, trustMs, maxEntries });
   }
 
-  /** Whether nothing is remembered that may last. */
+  /** Whether no lasting document is cached. */
   get isEmpty(): boolean {
     return this.#lasting.isEmpty;
   }
 
-  /** The result of a read, if it can be trusted still. */
+  /** The cached result of a read, if it is still trusted. */
   known(id: string): Result<T> | undefined {
     const nowMs = this.#nowMs();
     return this.#lasting.get(id, nowMs) ?? this.#brief.get(id, nowMs);
   }
 
-  /** Whether a result that was known can be trusted still. */
+  /** Whether a result of `known` is still trusted. */
   isCurrent(result: Result<T>, nowMs: number): boolean {
     return !result.isDropped && (result.isBrief ? this.#brief : this.#lasting).isTrusted(result.readAtMs, nowMs);
   }
 
-  /** Reads anew. Concurrent callers share the read. */
+  /** Reads from the store. Concurrent callers share the read. */
   read(id: string): Promise<T | undefined> {
     const inProgress = this.#reading.get(id);
     if (inProgress) return inProgress;
-    const reading: Promise<T | undefined> = this.#remember(id, () => this.#reading.get(id) === reading);
+    const reading: Promise<T | undefined> = this.#readAndCache(id, () => this.#reading.get(id) === reading);
     this.#reading.set(id, reading);
     return reading;
   }
@@ -83,7 +83,7 @@ export class RememberedReads<T> {
     this.#reading.delete(id);
   }
 
-  async #remember(id: string, isCurrent: () => boolean): Promise<T | undefined> {
+  async #readAndCache(id: string, isCurrent: () => boolean): Promise<T | undefined> {
     const { read, isKept = () => true, lasting } = this.#options;
     // A result is as old as the start of its read: the store may have changed since.
     const readAtMs = this.#nowMs();
@@ -109,12 +109,12 @@ export class RememberedReads<T> {
 
 const never = (): boolean => false;
 
-interface RecentOptions<T> extends Pick<RememberedReadsOptions<T>, 'trustMs' | 'maxEntries'> {
+interface RecentOptions<T> extends Pick<CachedReadsOptions<T>, 'trustMs' | 'maxEntries'> {
   readonly maxMs: number;
   readonly isConfirmed: Lasting<T>['isConfirmed'];
 }
 
-/** So many expired results are removed for each new one: more than one, so that they become fewer. */
+/** How many expired results each new one removes: more than one, so that their number falls. */
 const removedPerResult = 2;
 
 /** The latest results, in the order of their reads. */
@@ -135,7 +135,7 @@ class RecentResults<T> {
     return result && this.isTrusted(result.readAtMs, nowMs) ? result : undefined;
   }
 
-  /** Adds a result that it does not have. */
+  /** Adds a result under a new ID. */
   set(id: string, result: Result<T>): void {
     const { maxEntries, maxMs } = this.#options;
     this.#results.set(id, result);
@@ -162,7 +162,7 @@ class RecentResults<T> {
   }
 }
 
-/** Whether less than a time has passed. A result from the future means that the clock was set back: it would be trusted for too long. */
+/** Whether less than `ms` has passed. A time in the future is rejected: after the clock was set back, it would be trusted for too long. */
 function isWithin(ms: number, sinceMs: number, nowMs: number): boolean {
   const ageMs = nowMs - sinceMs;
   return ageMs >= 0 && ageMs < ms;
