@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the programs that containers see as `/.berth`, for both architectures: their init, and the port helper. With `--check` it
-# builds them somewhere else and compares them with what is committed.
+# builds them in another folder and compares them with the committed ones.
 #
 # The compiler is Zig's, of one version, from PyPI. It carries the C library of every target, so the same source gives the same
 # bytes on every machine. Needs Python 3 with venv; the first build takes a minute, since it compiles that library.
@@ -29,6 +29,6 @@ for name in init port-helper; do
     build=$name/$name-${pair##*:}
     "$python/bin/python" -m ziglang cc -target "${pair%%:*}-linux-musl" -std=c23 -Os -static -s -Wall -Wextra -Werror \
       -o "$target/$build" "$name.c"
-    cmp "$target/$build" "$worker/$build" || { echo "$build is not what $name.c gives: run worker/build-programs.sh" >&2; exit 1; }
+    cmp "$target/$build" "$worker/$build" || { echo "$build is out of date with $name.c: run worker/build-programs.sh" >&2; exit 1; }
   done
 done

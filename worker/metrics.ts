@@ -66,10 +66,10 @@ function addGauges(group: MetricGroup, now: MetricsNow): void {
   group.gauge('berth_docker_answers', 'Whether the Docker Engine of this node answers: 1 or 0', (gauge) =>
     gauge.set(now.engineAnswers() ? 1 : 0),
   );
-  group.gauge('berth_node_memory_offered_bytes', 'What the memory limits of the backends here may add up to', (gauge) =>
+  group.gauge('berth_node_memory_offered_bytes', 'Maximum sum of the memory limits of backends on this node', (gauge) =>
     gauge.set(now.offeredMemory()),
   );
-  group.gauge('berth_node_memory_promised_bytes', 'What the memory limits of the backends here add up to', (gauge) =>
+  group.gauge('berth_node_memory_promised_bytes', 'Sum of the memory limits of backends on this node', (gauge) =>
     gauge.set(now.promisedMemory()),
   );
   const countBackends = (gauge: Gauge<'status'>) => {

@@ -27,7 +27,7 @@ export interface WorkerSettings {
   readonly defaultMemoryBytes?: number;
   /** Of one processor, for backends without a limit of their own. Default: no limit. */
   readonly defaultCpuPercent?: number;
-  /** What a container may write to its own file system. Default: no limit. */
+  /** The data that a container may write to its own file system. Default: no limit. */
   readonly diskBytesLimit?: number;
   /** Processes and threads in one container. */
   readonly pidsLimit: number;
@@ -47,7 +47,7 @@ export interface WorkerSettings {
   readonly maxConcurrentStarts: number;
   /** The node's capacity in backends. Default: no limit. */
   readonly maxBackends?: number;
-  /** What the memory limits of all backends may add up to. Default: twice the memory of the engine's machine. */
+  /** The maximum sum of the memory limits of all backends. Default: twice the memory of the engine's machine. */
   readonly offeredMemoryBytes?: number;
   readonly keptLogs: KeptLogSettings;
   /** For access from other machines. Default: only processes of this machine reach the node. */

@@ -26,17 +26,17 @@ await describeWorker('a worker', (fixture) => {
     await using full = await openWorkerFixture({ maxBackends: 2 });
     const imageDigest = await full.platform.images.add(polite);
     const ids = await Promise.all([0, 1, 2, 3].map((i) => full.platform.schedule({ imageDigest }, i < 3)));
-    const taken = async () => {
+    const claimed = async () => {
       const all = await Promise.all(ids.map((id) => full.platform.get(id)));
       return all.filter(({ node, live }) => node !== undefined && live).map(({ id }) => id);
     };
-    await eventually(async () => (await taken()).length === 2 || undefined);
+    await eventually(async () => (await claimed()).length === 2 || undefined);
     for (let ended = 0; ended < ids.length; ended += 1) {
-      const [first = '', second] = await taken();
+      const [first = '', second] = await claimed();
       await Promise.all([first, ...(second ? [second] : [])].map((id) => full.platform.until(id, 'ready')));
-      expect((await taken()).length).toBe(Math.min(2, ids.length - ended));
+      expect((await claimed()).length).toBe(Math.min(2, ids.length - ended));
       await full.platform.end(first);
-      await eventually(async () => (await taken()).length >= Math.min(2, ids.length - ended - 1) || undefined);
+      await eventually(async () => (await claimed()).length >= Math.min(2, ids.length - ended - 1) || undefined);
     }
   });
 
@@ -53,7 +53,7 @@ await describeWorker('a worker', (fixture) => {
       lifetimeLimitSeconds: 1,
     });
     await Promise.all([failing, swept].map((id) => fixture.platform.until(id, 'terminated')));
-    const figures = [
+    const patterns = [
       /^berth_spawn_duration_seconds_count\{result="ready"\} [1-9]/m,
       /^berth_spawn_duration_seconds_count\{result="failed"\} [1-9]/m,
       /^berth_terminations_total\{reason="swept"\} [1-9]/m,
@@ -61,7 +61,7 @@ await describeWorker('a worker', (fixture) => {
       /^berth_docker_errors_total\{op="image-pull"\} [1-9]/m,
     ];
     // A worker counts an end after it has written it.
-    for (const figure of figures) await expect.poll(() => fixture.platform.metrics.metrics()).toMatch(figure);
+    for (const pattern of patterns) await expect.poll(() => fixture.platform.metrics.metrics()).toMatch(pattern);
   });
 
   it('leaves nothing behind', async () => {

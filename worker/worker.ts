@@ -173,7 +173,7 @@ async function openOwnGateway(worker: WorkerContext, { settings, secret }: Worke
   });
 }
 
-/** Only root opens connections to backends: in the process with the worker, and through its gateway. */
+/** Only root and the user of this process may connect to backends: the worker itself, and other processes through its gateway. */
 async function openNodeFirewall({ engine, settings, log }: WorkerDeps): Promise<Firewall> {
   const { bridge, subnet } = engine.network;
   const users = [...new Set([0, process.getuid?.() ?? 0])];

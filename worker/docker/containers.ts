@@ -17,7 +17,7 @@ export interface ContainerSpec {
   readonly memoryBytes?: number;
   readonly cpu?: { readonly periodMicroseconds: number; readonly quotaMicroseconds: number };
   readonly pidsLimit: number;
-  /** What it may write to its own file system, where the storage driver can limit it. */
+  /** The limit of its own file system, if the storage driver can limit it. */
   readonly disk?: DiskLimit;
   /** Linux capabilities that it keeps; all others are dropped. */
   readonly capabilities: readonly string[];
@@ -28,7 +28,7 @@ export interface ContainerSpec {
   /** Folders that are in memory, and the numeric user and group that own them. */
   readonly memoryFolders?: { readonly paths: readonly string[]; readonly owner?: { uid: number; gid: number } };
   readonly runtime?: string;
-  /** Where the engine looks up names for it, from the container's own network. Default: the DNS servers of the machine. */
+  /** The servers with which the engine resolves names for it, from the container's network. Default: the machine's DNS servers. */
   readonly dnsServers?: readonly string[];
   /** The folder of this machine that it sees as `/data`. */
   readonly mountFolder?: string;
@@ -62,7 +62,7 @@ export interface ListedContainer {
   readonly phase: ContainerPhase;
 }
 
-/** `stop`: what the image names as its STOPSIGNAL, or SIGTERM. */
+/** `stop`: the STOPSIGNAL of the image, or SIGTERM. */
 export type StopSignal = 'stop' | 'SIGKILL';
 
 /**
@@ -71,7 +71,7 @@ export type StopSignal = 'stop' | 'SIGKILL';
  */
 const sharedMemoryShare = 0.5;
 
-/** What the engine keeps of a container's output: enough to follow it, and bounded, so that it does not fill the disk. */
+/** How much of a container's output the engine keeps: enough to follow it, and bounded, so that it does not fill the disk. */
 const logLimits = { 'max-size': '10m', 'max-file': '2' };
 
 interface ContainersOptions {
@@ -177,7 +177,7 @@ export class Containers {
     }));
   }
 
-  /** By force, with the volumes that its image declares. Does nothing if it does not exist. */
+  /** Removes a container by force, with the volumes that its image declares. Does nothing if it does not exist. */
   async remove(id: string): Promise<void> {
     const remove = () => this.#docker.getContainer(id).remove({ force: true, v: true });
     await callEngineUnless('no-container', remove, /removal of container .* is already in progress/i);
@@ -199,7 +199,7 @@ export class Containers {
     return stats.cpu_stats.cpu_usage.total_usage;
   }
 
-  /** What it has written to its own file system. Takes the longer, the more files those are. 0 if it does not exist. */
+  /** The size of the files that it has written to its own file system; 0 if it does not exist. Takes longer for more files. */
   async writtenBytes(id: string): Promise<number> {
     // The types lack the option.
     const options: object = { size: true };

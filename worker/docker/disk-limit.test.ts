@@ -15,7 +15,7 @@ test('only some storage drivers limit what a container writes', () => {
   expect(diskLimitKind({})).toBe('none');
 });
 
-test('where the driver counts the files of the image, the limit has room for them', () => {
+test('if the driver counts the files of the image, the limit includes them', () => {
   const limit = { writtenBytes: 100, imageBytes: 7 };
   expect(storageOptions('written', limit)).toEqual({ size: '100' });
   expect(storageOptions('all', limit)).toEqual({ size: '107' });
@@ -26,6 +26,6 @@ test.each([
   ["--storage-opt is supported only for overlay over xfs with 'pquota' mount option", true],
   ['Storage size cannot be less than 1MiB', true],
   ['No command specified', false],
-])('what a driver says that cannot limit: %s', (message, isIt) => {
+])('the message of a driver that cannot limit: %s', (message, isIt) => {
   expect(storageRefused.test(message)).toBe(isIt);
 });

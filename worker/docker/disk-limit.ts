@@ -1,6 +1,6 @@
-/** The limit of what a container writes to its own file system, as far as the storage driver of the engine has one. */
+/** Limits the data that a container writes to its own file system, if the engine's storage driver can. */
 
-/** What a container may write. */
+/** The limit of a container. */
 export interface DiskLimit {
   readonly writtenBytes: number;
   /** The size of its image. */
@@ -17,8 +17,8 @@ export interface StorageInfo {
 }
 
 /**
- * What the driver may be able to do. Whether an XFS file system has project quotas is only seen by trying, and vfs and devicemapper
- * are left out: they copy images, and count in other ways.
+ * The limit that the driver may support. Only an attempt shows whether an XFS file system has project quotas. vfs and devicemapper are
+ * omitted: they copy images, and count in other ways.
  */
 export function diskLimitKind({ Driver, DriverStatus }: StorageInfo): DiskLimitKind {
   if (Driver === 'btrfs') return 'all';

@@ -18,7 +18,7 @@ describe('engineError', () => {
     'error reading from server: EOF: unavailable',
     'failed to create task for container: ttrpc: closed: unknown',
     'EOF',
-  ])('takes an engine whose containerd is away for one that does not answer: %s', (message) => {
+  ])('treats an engine without its containerd as unavailable: %s', (message) => {
     expect(engineError(answered(500, message)).code).toBe('unavailable');
   });
 
@@ -27,7 +27,7 @@ describe('engineError', () => {
     'Get "https://registry.example/v2/": EOF',
     'received unexpected HTTP status: 503 Service Unavailable',
     'The service is unavailable here',
-  ])('takes what a registry, a program or the engine itself said for a refusal: %s', (message) => {
+  ])('treats a message of a registry, a program or the engine itself as refused: %s', (message) => {
     expect(engineError(answered(500, message)).code).toBe('refused');
   });
 });

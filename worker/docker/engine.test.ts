@@ -15,13 +15,13 @@ import { openEngine } from './engine.ts';
 /** The limit is more than some engines may set. */
 const common = { openFilesLimit: 1_048_576, disguise, log: silentLog() };
 
-/** A server that describes itself as an engine does. */
-async function openPretender(version: object, info: object): Promise<AsyncDisposable & { host: string }> {
+/** A server that answers like an engine with this version and description. */
+async function openFakeEngine(version: object, info: object): Promise<AsyncDisposable & { host: string }> {
   const server = createServer((request, response) => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(request.url?.endsWith('/version') ? version : info));
   });
-  const folder = await mkdtemp(join(tmpdir(), 'berth-pretender-'));
+  const folder = await mkdtemp(join(tmpdir(), 'berth-fake-engine-'));
   const path = join(folder, 'docker.sock');
   await new Promise<void>((resolve) => server.listen(path, resolve));
   return {
@@ -35,7 +35,7 @@ async function openPretender(version: object, info: object): Promise<AsyncDispos
 }
 
 describe('openEngine', () => {
-  const refusals = [
+  const unsupported = [
     ['an engine that is too old', { Version: '19.03.1', ApiVersion: '1.40' }, {}, 'too old, use 20.10 or newer'],
     [
       'Docker Desktop',
@@ -51,9 +51,9 @@ describe('openEngine', () => {
     ],
   ] as const;
 
-  it.each(refusals)('refuses %s with a message that says what to do', async (_what, version, info, sentence) => {
-    await using pretender = await openPretender(version, info);
-    await expect(openEngine({ ...common, host: pretender.host, node: 'n' })).rejects.toThrow(sentence);
+  it.each(unsupported)('refuses %s with a message that says what to do', async (_what, version, info, sentence) => {
+    await using fake = await openFakeEngine(version, info);
+    await expect(openEngine({ ...common, host: fake.host, node: 'n' })).rejects.toThrow(sentence);
   });
 
   it('reports that no engine answers', async () => {

@@ -27,7 +27,7 @@ export interface Engine extends AsyncDisposable {
   readonly memoryBytes: number;
   /** The processors of its machine; 0 if unknown. */
   readonly cpus: number;
-  /** The processors of its machine, as images name them: `amd64`. */
+  /** The architecture of its machine, as images name it: `amd64`. */
   readonly architecture: string;
   readonly containers: Containers;
   /** The name of a backend's container, unique to this node. */
@@ -61,7 +61,7 @@ export interface EngineOptions {
   readonly disguise: (backend: string) => string;
   /** Default: none; then leftovers of a node that was renamed are not found. */
   readonly dataFolder?: DataFolderIdentity | undefined;
-  /** The most open files of each process in a container. */
+  /** The limit of open files for each process in a container. */
   readonly openFilesLimit: number;
   readonly log: Log;
   /** The longest pause while an answer of the engine is due. Default: two minutes. */
@@ -72,11 +72,11 @@ const defaultHost = 'unix:///var/run/docker.sock';
 
 /**
  * A start on an overloaded disk takes tens of seconds. Without a limit, a call to a deadlocked engine would block the end of its
- * backend, and the end of the worker, for ever.
+ * backend, and the end of the worker, forever.
  */
 const defaultSilenceMs = 120_000;
 
-/** At the start of the worker, an engine in order answers within milliseconds. */
+/** At the start of the worker, a healthy engine answers within milliseconds. */
 const firstAnswersMs = 10_000;
 
 /** 20.10, the oldest engine in supported releases of Debian and Ubuntu. */

@@ -1,4 +1,4 @@
-/** Runs programs in a running container beside its own one. */
+/** Runs programs in a running container, beside the container's own program. */
 import type Docker from 'dockerode';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
@@ -13,13 +13,13 @@ export interface Execution {
 }
 
 export interface ExecutionResult {
-  /** `null` if the engine does not say. */
+  /** `null` if the engine does not report it. */
   readonly exitCode: number | null;
   /** The beginning of what it wrote to standard output and standard error. */
   readonly output: string;
 }
 
-/** More is not read: the output is what a container chooses. */
+/** The rest is not read, because a container can write any amount. */
 const maxOutputBytes = 64 * 1024;
 
 /** The engine may send the end of the output a moment before it knows the exit code. */
@@ -68,7 +68,7 @@ async function create(docker: Docker, container: string, execution: Execution, a
   return await callEngine(() => docker.getContainer(container).exec(options));
 }
 
-/** Reads frames of standard output and standard error: a head of 8 bytes with the length of what follows. */
+/** Reads frames of standard output and standard error: a head of 8 bytes with the length of the payload. */
 async function readOutput(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -14,20 +14,20 @@ export interface ImageConfig {
   readonly volumes: readonly string[];
   /** `STOPSIGNAL`, a name or a number; empty if it sets none. */
   readonly stopSignal: string;
-  /** The processors for which it is, as images name them: `amd64`, `arm64`. Empty if it does not say. */
+  /** The processor architecture, as images name it: `amd64`, `arm64`. Empty if it sets none. */
   readonly architecture: string;
   /** Of all its files. */
   readonly sizeBytes: number;
   readonly healthcheck?: ImageHealthcheck;
 }
 
-/** `HEALTHCHECK`, as far as it says whether the application works. */
+/** The part of `HEALTHCHECK` that shows whether the application works. */
 export interface ImageHealthcheck {
   readonly command: readonly string[];
   readonly timeoutMs: number;
 }
 
-/** What the engine allows a health check that sets no time limit. */
+/** The engine's time limit for a health check that sets none. */
 const defaultHealthTimeoutMs = 30_000;
 
 const nanosecondsPerMs = 1_000_000;

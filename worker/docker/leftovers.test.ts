@@ -16,7 +16,7 @@ const common = { host: testEngineHost, openFilesLimit: possibleOpenFiles(), disg
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${why ?? ''}`, () => {
+describe.skipIf(why !== undefined)(`leftovers of a replaced data folder ${why ?? ''}`, () => {
   let platform: TestPlatform;
   let image: string;
   const opened: AsyncDisposable[] = [];
@@ -76,7 +76,7 @@ describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${
 
   const newNode = () => `left-${randomUUID().slice(0, 8)}`;
 
-  it('is removed when a platform starts whose data folder is at the same place', async () => {
+  it('are removed when a platform starts whose data folder is at the same place', async () => {
     const place = `/dev/none:/${randomUUID()}`;
     const before = await open(newNode(), { place });
     const container = await startContainer(before);
@@ -85,7 +85,7 @@ describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${
     expect(await has(await startContainer(after), after)).toEqual([true, true]);
   });
 
-  it.for(oneOnFirstEngine)('stays while a process uses that folder, even if it was moved', async () => {
+  it.for(oneOnFirstEngine)('stay while a process uses that folder, even if it was moved', async () => {
     const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
     const living = await open(newNode(), { place, id });
     const container = await startContainer(living);
@@ -94,7 +94,7 @@ describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${
   });
 
   it.for(oneOnFirstEngine)(
-    'does not include containers of a data folder elsewhere, or of another node of the same folder',
+    'do not include containers of a data folder elsewhere, or of another node of the same folder',
     async () => {
       const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
       const elsewhere = await open(newNode());
@@ -106,7 +106,7 @@ describe.skipIf(why !== undefined)(`what a replaced data folder leaves behind ${
     },
   );
 
-  it.for(oneOnFirstEngine)('is left to the worker, which reads the store, if the node kept its name', async () => {
+  it.for(oneOnFirstEngine)('are left to the worker, which reads the store, if the node kept its name', async () => {
     const [place, node] = [`/dev/none:/${randomUUID()}`, newNode()];
     const before = await open(node, { place });
     const container = await startContainer(before);

@@ -1,6 +1,6 @@
 /**
- * Removes what a platform left behind whose data folder was replaced: its containers and network. Their labels name the place of
- * that folder, which is the place of ours now, and another ID than ours.
+ * Removes the containers and the network of a platform whose data folder was replaced. Their labels name the place of our data folder,
+ * but another ID.
  */
 import type Docker from 'dockerode';
 import type { Log } from '../../core/log/log.ts';
@@ -45,6 +45,6 @@ async function attempt(log: Log, remove: () => Promise<unknown>): Promise<void> 
   try {
     await callEngine(remove);
   } catch (error) {
-    log.warn({ err: error }, 'Cannot remove what a replaced data folder left behind');
+    log.warn({ err: error }, 'Cannot remove a leftover of a replaced data folder');
   }
 }

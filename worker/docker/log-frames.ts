@@ -1,6 +1,6 @@
 /** Docker's log format: frames of two interleaved streams. */
 
-/** What the engine kept of one write, at most 16 KiB. */
+/** One write of a container as the engine has stored it, at most 16 KiB. */
 export interface LogEntry {
   readonly source: 'stdout' | 'stderr';
   /** When the line of this entry began: seconds and nanoseconds, always with the same number of digits. */

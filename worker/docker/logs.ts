@@ -13,7 +13,7 @@ export interface LogOptions {
 }
 
 /**
- * Reads what a container has written since a time (of entries), and may follow it until the container exits. The first batch is empty
+ * Reads the log of a container since the time of an entry, and may follow it until the container exits. The first batch is empty
  * and comes as soon as the engine answers. The engine may lose track of a container that writes much, and end too early. Throws
  * `no-container`, and the signal's reason when it aborts.
  *

@@ -81,7 +81,7 @@ export class Network {
   }
 
   async #create(): Promise<Docker.NetworkInspectInfo> {
-    let refusal: EngineError | undefined;
+    let conflict: EngineError | undefined;
     for (const subnet of await this.#candidates()) {
       try {
         await this.#docker.createNetwork({
@@ -96,12 +96,12 @@ export class Network {
         const created = await this.#inspect();
         if (created) return created;
       } catch (error) {
-        refusal = engineError(error);
-        if (!/overlap|conflict/i.test(refusal.message)) throw refusal;
+        conflict = engineError(error);
+        if (!/overlap|conflict/i.test(conflict.message)) throw conflict;
       }
     }
     const message = 'No subnet is free for the network of backends, remove Docker networks that are not used';
-    throw new EngineError('refused', message, { cause: refusal });
+    throw new EngineError('refused', message, { cause: conflict });
   }
 
   async #candidates(): Promise<Subnet[]> {

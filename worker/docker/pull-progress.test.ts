@@ -30,7 +30,7 @@ test('adds up the layers that the engine reports, and ignores lines about the im
   expect(sum.add({ status: 'Digest: sha256:0123' })).toBeUndefined();
 });
 
-test('counts the bytes of a layer without a known size as they come', () => {
+test('counts the bytes of a layer without a known size as they arrive', () => {
   const sum = new PullProgressSum();
   expect(sum.add({ status: 'Downloading', id: 'a', progressDetail: { current: 7, total: -1 } })).toMatchObject({
     downloadedBytes: 7,

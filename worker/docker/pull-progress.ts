@@ -1,4 +1,4 @@
-/** How far a pull has come, from the lines that the engine writes about each layer. */
+/** Computes the progress of a pull from the engine's lines about each layer. */
 import type { PullProgress } from '../../contract/messages.ts';
 
 interface Layer {
@@ -8,7 +8,7 @@ interface Layer {
   readonly isDone: boolean;
 }
 
-/** One line of an engine's answer to `POST /images/create`, as far as it is about a layer. */
+/** The fields about a layer in one line of an engine's answer to `POST /images/create`. */
 export interface PullLine {
   /** The first characters of a layer's digest; absent on lines about the image. */
   readonly id?: string;
@@ -38,7 +38,7 @@ const steps: Readonly<Record<string, (layer: Layer, detail: NonNullable<PullLine
 export class PullProgressSum {
   readonly #layers = new Map<string, Layer>();
 
-  /** Takes one line into account. Returns the progress after it, or `undefined` if the line is not about a layer. */
+  /** Adds one line. Returns the progress after it, or `undefined` if the line is not about a layer. */
   add({ id, status = '', progressDetail = {} }: PullLine): PullProgress | undefined {
     const step = Object.hasOwn(steps, status) ? steps[status] : undefined;
     if (id === undefined || !step) return undefined;

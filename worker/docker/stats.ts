@@ -4,7 +4,7 @@ import type Docker from 'dockerode';
 import { linesOf } from '../../core/text/lines.ts';
 import { callEngine, engineError } from './engine-error.ts';
 
-/** What a container has used until a moment, and uses at that moment. */
+/** The CPU time that a container has used so far, and its current memory. */
 export interface ContainerUsage {
   readonly cpuNanoseconds: number;
   /** Of all cores of the machine, busy or idle. */
@@ -16,7 +16,7 @@ export interface ContainerUsage {
 }
 
 /**
- * Measures what a container uses, once a second until the signal aborts, whose reason is thrown then. Resolves when the engine
+ * Measures the usage of a container once a second until the signal aborts, then throws the signal's reason. Resolves when the engine
  * answers. Throws `no-container`.
  *
  * @param docker - must have no time limit between two answers

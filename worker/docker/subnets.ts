@@ -45,7 +45,7 @@ export function overlap(one: Subnet, other: Subnet): boolean {
 
 /**
  * Subnets of 10.0.0.0/8 in the order in which to try them. The first one depends on the node's name, so that two nodes in one
- * network rarely choose the same. Subnets that overlap what the machine reaches already come last.
+ * network rarely choose the same. Subnets that overlap networks of the machine come last.
  */
 export function candidateSubnets(node: string, reachable: readonly Subnet[]): Subnet[] {
   const first = createHash('sha256').update(node).digest().readUInt32BE() % candidateCount;

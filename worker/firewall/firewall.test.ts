@@ -1,6 +1,6 @@
 // Takes about 30 s
 // Runs on every engine
-/** What containers reach with the firewall, tried from inside of them, and what reaches them. */
+/** Connections from containers and to containers, with the firewall. */
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
@@ -17,7 +17,7 @@ import { oneOnFirstEngine } from '../testing/test-engine.ts';
 import { openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 
-/** Addresses of other machines: one of the internet, one of a private network, and that of the metadata of a cloud. Other runs use others. */
+/** Addresses of other machines: on the internet, in a private network, and of a cloud's metadata. Other runs use other addresses. */
 const number = randomInt(1, 254);
 const [internet, intranet, metadata] = [`198.51.100.${number}`, `10.254.253.${number}`, `169.254.${number}.254`];
 
@@ -26,7 +26,7 @@ const why = (await whyNoTests()) ?? (process.getuid?.() === 0 ? undefined : '(on
 describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`, () => {
   const parts = new AsyncDisposableStack();
   let platform: TestPlatform;
-  /** A service of this machine, on all its addresses, and the ways to it. */
+  /** The addresses of a service of this machine, which listens on all of them. */
   let ownService: string[];
 
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
   });
   afterAll(() => parts.disposeAsync());
 
-  /** Starts a backend, and returns the addresses of these that it reaches. */
+  /** Starts a backend, and returns the targets that it reaches. */
   const reachedFrom = async (egress: Egress | undefined, targets: readonly string[]) => {
     const attempts = targets.map((target) => `(${get(target)} && echo ${target} >> out.txt) &`);
     const imageDigest = await platform.images.addConfigured({
@@ -57,7 +57,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
   };
   const outside = [internet, intranet, metadata].map((address) => `${address}:${outsidePort}`);
 
-  it('lets backends reach other machines, and neither their own, nor each other, nor metadata', async () => {
+  it('lets backends reach other machines, but not their own, each other, or metadata', async () => {
     const neighbour = await platform.schedule({ imageDigest: await platform.images.add(polite) });
     const { address } = await platform.until(neighbour, 'ready');
     const { id, reached } = await reachedFrom(undefined, [
@@ -69,7 +69,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     await Promise.all([platform.end(id), platform.end(neighbour)]);
   });
 
-  it('gives a backend no address of IPv6, so that no service can be reached over it, metadata included', async () => {
+  it('leaves backends without an IPv6 address, so that they reach no service over IPv6, metadata included', async () => {
     const imageDigest = await platform.images.addConfigured({
       Cmd: ['/bin/sh', '-c', 'cat /proc/net/if_inet6 /proc/net/ipv6_route > out.txt; exec httpd -f -p $PORT'],
     });
@@ -81,7 +81,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
   });
 
   it.for(oneOnFirstEngine)(
-    'does not let a backend out whose service says "none", also after its worker was replaced',
+    'blocks the egress of a backend whose service sets "none", also after its worker was replaced',
     async () => {
       await using other = await openTestPlatform();
       const worker = await other.openWorker({ settings: { firewall: 'required' } });
@@ -107,7 +107,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     },
   );
 
-  /** Looks a name up in a backend, and returns what it was answered. */
+  /** Looks a name up in a backend, and returns the output. */
   const lookedUp = async (from: TestPlatform, egress: Egress, isAnswered = false) => {
     const script = `timeout ${isAnswered ? 25 : 3} nslookup outside.example > out.txt 2>&1; echo "exited with $?" >> out.txt; exec httpd -f -p $PORT`;
     const imageDigest = await from.images.addConfigured({ Cmd: ['/bin/sh', '-c', script] });
@@ -120,7 +120,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
   // An error from new engines; old ones do not answer.
   const failed = /^exited with (?:1|143)$/m;
 
-  it('lets names be looked up only by DNS servers in the networks of a backend', async () => {
+  it('lets a backend use only the DNS servers in its networks', async () => {
     await using other = await openTestPlatform();
     const settings = { firewall: 'required', dnsServers: [intranet] } as const;
     await using _worker = await other.openWorker({ settings });
@@ -167,7 +167,7 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
   });
 
   it.for(oneOnFirstEngine)(
-    'is needed by a service that limits egress: without it, the backend does not start',
+    'is required by a service that limits egress: without it, the backend does not start',
     async () => {
       await using without = await openWorkerFixture();
       const imageDigest = await without.platform.images.add(polite);

@@ -1,4 +1,4 @@
-/** The firewall of a node's bridge: keeps backends from this machine's services, from cloud metadata and from networks of their choice. */
+/** The firewall of a node's bridge: blocks backends from this machine's services and from cloud metadata, and limits their egress. */
 import { access } from 'node:fs/promises';
 import type { Log } from '../../core/log/log.ts';
 import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
@@ -7,15 +7,15 @@ import { bridgeRules, chainsOf, egressRules, firstEgressRules, hooksOf, noRules 
 import type { BridgeRules, Family } from './rules.ts';
 import type { Egress } from '../../contract/egress.ts';
 
-/** `auto`: with a warning where it is impossible. `required`: the worker does not open without it. */
+/** `auto`: a warning if it is impossible. `required`: the worker does not open without it. */
 export type FirewallMode = 'auto' | 'required' | 'off';
 
 export interface Firewall {
   /** Writes the rules of a backend before it starts. Throws if its egress is limited and there is no firewall. */
   admit(address: string, egress: Egress): Promise<void>;
-  /** Forgets the backend with this address, which has ended. */
+  /** Deletes the rules of the backend with this address, which has ended. */
   release(address: string): Promise<void>;
-  /** From now on, the backends that were admitted are all that there are: deletes the rules of others. */
+  /** Called when every running backend was admitted: deletes the rules of others. */
   settle(): Promise<void>;
   /** Deletes all rules. */
   remove(): Promise<void>;
@@ -49,7 +49,7 @@ export async function openFirewall({ mode, rules, log }: FirewallDeps): Promise<
   }
 }
 
-/** A bridge of a remote engine, or seen from within a container, is not on this machine. */
+/** Throws if the bridge is not on this machine: the engine is remote, or this process is in a container. */
 async function assertOwnBridge(bridge: string): Promise<void> {
   await access(`/sys/class/net/${bridge}`).catch(() => {
     throw new Error(`The bridge ${bridge} of the Docker Engine is not in the network namespace of this process`);
@@ -109,7 +109,7 @@ class IptablesFirewall implements Firewall {
     await this.#writes.run('', async () => await deleteRules(this.#bridge));
   }
 
-  /** Each write holds the state at its call, so they happen in the order of the calls. */
+  /** Writes in the order of the calls, because each write contains the state at its call. */
   async #write(rules: string): Promise<void> {
     await this.#writes.run('', async () => await iptablesRestore('ipv4', rules));
   }

@@ -17,7 +17,7 @@ export async function iptables(family: Family, args: readonly string[]): Promise
   return (await run(programs[family], ['--wait', String(waitSeconds), ...args])).code === 0;
 }
 
-/** Applies rules in the form of `iptables-save` to a table, all of them or none. Chains that they declare are written anew. */
+/** Applies rules in the form of `iptables-save` to a table, all of them or none. Chains that they declare are rewritten. */
 export async function iptablesRestore(family: Family, rules: string): Promise<void> {
   const program = `${programs[family]}-restore`;
   const { code, problem } = await run(program, ['--noflush', '--wait', String(waitSeconds)], rules);

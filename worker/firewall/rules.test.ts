@@ -9,7 +9,7 @@ test('names of chains fit into the 28 characters that the kernel allows', () => 
   for (const [, , , , chain = ''] of hooksOf(bridge)) expect(chain.length).toBeLessThanOrEqual(28);
 });
 
-test('a backend may answer, and reaches neither its machine, nor others of its bridge, nor metadata', () => {
+test('a backend may answer, but does not reach its machine, other backends, or metadata', () => {
   const text = bridgeRules(rules, 'ipv4');
   const lines = text.split('\n').filter((line) => line.startsWith('-A BERTH0123456789-IN '));
   expect(lines[0]).toContain('ESTABLISHED,RELATED -j RETURN');
@@ -19,7 +19,7 @@ test('a backend may answer, and reaches neither its machine, nor others of its b
     expect(dropped).toContain(`${target} -j DROP`);
 });
 
-test('the chain of single backends is not written anew with those of the bridge', () => {
+test('the chain of single backends is kept when those of the bridge are rewritten', () => {
   expect(bridgeRules(rules, 'ipv4')).not.toContain(':BERTH0123456789-EGRESS');
 });
 
@@ -44,7 +44,7 @@ test('nothing but answers leaves the bridge by IPv6', () => {
   ]);
 });
 
-test('a list of networks is all that its backend reaches', () => {
+test('a backend with a list of networks reaches only these', () => {
   const backends = new Map<string, Egress>([
     ['10.1.2.3', 'none'],
     ['10.1.2.4', ['192.0.2.0/24', '198.51.100.7/32']],
@@ -67,7 +67,7 @@ test('the rules of a new backend come before those of an earlier one with its ad
       .split('\n')
       .filter((line) => line.startsWith('-I'));
   expect(inserted('open')).toEqual(['-I BERTH0123456789-EGRESS 1 -s 10.1.2.4 -j RETURN']);
-  // The last that is inserted at the first place stands first.
+  // Each rule is inserted at the first position, so the last one stands first.
   expect(inserted(['192.0.2.0/24'])).toEqual([
     '-I BERTH0123456789-EGRESS 1 -s 10.1.2.4 -j DROP',
     '-I BERTH0123456789-EGRESS 1 -s 10.1.2.4 -d 192.0.2.0/24 -j RETURN',

@@ -41,7 +41,7 @@ export function chainsOf(bridge: string): { readonly in: string; readonly egress
   return { in: `${name}-IN`, egress: `${name}-EGRESS`, out: `${name}-OUT` };
 }
 
-/** The rules that lead packets into the chains: the words of each, from the name of its chain on. */
+/** The rules that pass packets to the chains, as words that begin with the name of the rule's chain. */
 export function hooksOf(bridge: string): string[][] {
   const chains = chainsOf(bridge);
   return [
@@ -50,9 +50,10 @@ export function hooksOf(bridge: string): string[][] {
   ];
 }
 
-/** Writes the chains of the bridge anew, and leaves the rules of single backends as they are. */
+/** Rewrites the chains of the bridge, and keeps the rules of single backends. */
 export function bridgeRules({ bridge, subnet, users }: BridgeRules, family: Family): string {
   const chains = chainsOf(bridge);
+  // Backends have no IPv6 address.
   const dropped = family === 'ipv4' ? droppedIpv4(subnet) : ['-j DROP'];
   return restore([
     `:${chains.in} - [0:0]`,
@@ -67,7 +68,6 @@ export function bridgeRules({ bridge, subnet, users }: BridgeRules, family: Fami
   ]);
 }
 
-/** Backends have no IPv6 address: the bridge carries nothing of it. */
 function droppedIpv4(subnet: string): string[] {
   return [
     ...['LOCAL', 'BROADCAST', 'MULTICAST'].map((type) => `-m addrtype --dst-type ${type} -j DROP`),
@@ -75,21 +75,21 @@ function droppedIpv4(subnet: string): string[] {
   ];
 }
 
-/** Writes the rules of all single backends anew, by their address. */
+/** Rewrites the rules of all single backends, by their address. */
 export function egressRules(bridge: string, backends: ReadonlyMap<string, Egress>): string {
   const chain = chainsOf(bridge).egress;
   const rules = [...backends].flatMap(([address, egress]) => rulesFor(address, egress));
   return restore([`:${chain} - [0:0]`, ...rules.map((rule) => `-A ${chain} ${rule}`)]);
 }
 
-/** Puts the rules of one backend before those that are there, which may be of an earlier backend with its address. */
+/** Inserts the rules of one backend before the existing ones, which may be of an earlier backend with its address. */
 export function firstEgressRules(bridge: string, address: string, egress: Egress): string {
   const chain = chainsOf(bridge).egress;
   const rules = egress === 'open' ? [`-s ${address} -j RETURN`] : rulesFor(address, egress);
   return restore(rules.toReversed().map((rule) => `-I ${chain} 1 ${rule}`));
 }
 
-/** Deletes the chains, which no rule leads to any more. */
+/** Deletes the chains, to which no rule passes packets any more. */
 export function noRules(bridge: string, family: Family): string {
   const chains = chainsOf(bridge);
   const names = [chains.in, chains.out, ...(family === 'ipv4' ? [chains.egress] : [])];

@@ -20,7 +20,7 @@ import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/tes
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
 
-it('is sent no faster than the client reads', async () => {
+it('sends records no faster than the client reads', async () => {
   const batches = 1_000;
   const pulled: Record<string, number> = {};
   async function* source(of: string) {
@@ -73,7 +73,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
   async function ask(path: string, { node = platform.node, signal = AbortSignal.timeout(60_000) } = {}) {
     const document = await platform.store.get(nodes, platform.node);
     const gateway = document && nearestGateway(document);
-    if (!gateway) throw new Error('The node says nothing of a gateway');
+    if (!gateway) throw new Error('The node has no gateway');
     return await linkGet({ ...gateway, secret: platform.secret, signal }, node, path);
   }
 
@@ -144,7 +144,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
     const places = records.map(({ at }) => at);
     expect(places).toEqual([...new Set(places)].sort());
     await eventually(async () => (await platform.stateOf(id)) === undefined || undefined);
-    // With the long line, the log is longer than what is kept.
+    // With the long line, the log is longer than the kept part.
     const kept = await logOf(id);
     expect(kept.length).toBeGreaterThan(10);
     expect(kept).toEqual(records.slice(-kept.length));
@@ -179,7 +179,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
       count += 1;
     }
     expect(last?.line).toBe('last');
-    // What the engine discarded before it was read is lost, but not everything.
+    // Lines that the engine discarded before they were read are lost, but not all lines.
     expect(count).toBeGreaterThan(10_000);
     const kept = await logOf(id);
     expect(kept.at(-1)).toEqual(last);
@@ -284,7 +284,7 @@ describe.skipIf(why !== undefined)(`the streams of a node's backends ${why ?? ''
     expect((await logOf(id)).map(({ line }) => line)).toEqual(['there']);
   });
 
-  it('resets open streams when it closes, which does not look like the end of a log', async () => {
+  it('resets open streams when it closes, so that they do not look like complete logs', async () => {
     const id = await run(`echo there; ${polite}`);
     await platform.until(id, 'ready');
     const reading = recordsOf(await askForLog(id)).then(

@@ -7,7 +7,7 @@ import { readBackendLog } from '../logs/backend-log.ts';
 import type { WorkerContext } from '../context.ts';
 import { EngineError } from '../docker/engine-error.ts';
 
-/** Far more than needed for the people who watch a backend. Each stream of a log costs the engine work with every line. */
+/** Far more than the users who watch a backend need. Each stream of a log costs the engine work with every line. */
 export const maxStreamsOfBackend = 32;
 
 /** Answers requests for streams of this node's backends. */
@@ -21,32 +21,32 @@ export class BackendStreams {
 
   /** Answers a request. Never rejects. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const question = parseBackendStreamPath(request.url ?? '');
+    const streamRequest = parseBackendStreamPath(request.url ?? '');
     // An old address may belong to another node by now.
     if (request.headers.host !== this.#worker.settings.node) response.writeHead(421).end();
-    else if (!question || request.method !== 'GET') response.writeHead(404).end();
-    else if (this.#openOf(question) >= maxStreamsOfBackend) response.writeHead(429).end();
-    else await this.#stream(question, response);
+    else if (!streamRequest || request.method !== 'GET') response.writeHead(404).end();
+    else if (this.#openOf(streamRequest) >= maxStreamsOfBackend) response.writeHead(429).end();
+    else await this.#stream(streamRequest, response);
   }
 
   #openOf({ backend }: BackendStreamRequest): number {
     return this.#open.get(backend) ?? 0;
   }
 
-  async #stream(question: BackendStreamRequest, response: ServerResponse): Promise<void> {
-    const { backend } = question;
+  async #stream(streamRequest: BackendStreamRequest, response: ServerResponse): Promise<void> {
+    const { backend } = streamRequest;
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('The client has disconnected')));
     const signal = AbortSignal.any([gone.signal, this.#worker.closing]);
-    this.#open.set(backend, this.#openOf(question) + 1);
+    this.#open.set(backend, this.#openOf(streamRequest) + 1);
     try {
-      await sendRecords(recordsOf(this.#worker, question, signal), response, signal);
+      await sendRecords(recordsOf(this.#worker, streamRequest, signal), response, signal);
     } catch (error) {
-      if (!signal.aborted) this.#worker.log.warn({ err: error, ...question }, 'Stream of a backend failed');
+      if (!signal.aborted) this.#worker.log.warn({ err: error, ...streamRequest }, 'Stream of a backend failed');
       if (response.headersSent || signal.aborted) response.destroy();
       else response.writeHead(error instanceof EngineError ? 503 : 500).end();
     } finally {
-      const left = this.#openOf(question) - 1;
+      const left = this.#openOf(streamRequest) - 1;
       if (left > 0) this.#open.set(backend, left);
       else this.#open.delete(backend);
     }
@@ -75,8 +75,8 @@ export async function sendRecords(
   for await (const records of batches) {
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     if (records.length === 0) continue;
-    const hasRoom = response.write(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
-    if (!hasRoom) await once(response, 'drain', { signal });
+    const isFree = response.write(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    if (!isFree) await once(response, 'drain', { signal });
   }
   response.end();
 }

@@ -119,14 +119,14 @@ test('only backends that run here are reachable, and only with the secret', asyn
   expect([status, await text(socket)]).toEqual([200, 'hello']);
   socket.end();
   const created = node.run('created', program.port);
-  created.containerMade('created');
+  created.containerCreated('created');
   const unknownYet = node.run('scheduled', program.port);
   unknownYet.useAddress(undefined);
   node.run('ended', program.port, (backend) =>
     becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()),
   );
   await node.run('finalizing', program.port).finalize(async () => {});
-  for (const id of ['created', 'scheduled', 'ended', 'finalizing', 'unheard-of', `127.0.0.1:${program.port}`]) {
+  for (const id of ['created', 'scheduled', 'ended', 'finalizing', 'unreceived-of', `127.0.0.1:${program.port}`]) {
     const refused = await connectTo(node.gateway, id);
     expect([id, refused.status, await text(refused.socket)]).toEqual([id, 404, '']);
   }
@@ -135,7 +135,7 @@ test('only backends that run here are reachable, and only with the secret', asyn
   await until(() => program.sockets.size === 0);
 });
 
-test('a container that accepts no connection is a bad gateway', async () => {
+test('a request for a container that accepts no connection gets 502', async () => {
   await using node = await openTestGateway();
   node.gateway.open();
   node.run('deaf', 1);
@@ -162,9 +162,9 @@ test('requests wait until the worker has adopted its backends', async () => {
 
 test('each side may end before the other', async () => {
   await using node = await openTestGateway();
-  const heard: string[] = [];
+  const received: string[] = [];
   await using program = await listen((socket) => {
-    socket.on('data', (chunk) => heard.push(chunk.toString()));
+    socket.on('data', (chunk) => received.push(chunk.toString()));
     socket.once('end', () => setImmediate(() => socket.end('bye')));
   });
   node.gateway.open();
@@ -172,7 +172,7 @@ test('each side may end before the other', async () => {
   const { socket } = await connectTo(node.gateway, 'there');
   socket.end('my last word');
   expect(await text(socket)).toBe('bye');
-  expect(heard.join('')).toBe('my last word');
+  expect(received.join('')).toBe('my last word');
   await until(() => program.sockets.size === 0);
 });
 
@@ -219,7 +219,7 @@ describe.skipIf(why !== undefined)(`a gateway before a real engine ${why ?? ''}`
 
   const gatewayOf = async (): Promise<Gateway> => {
     const address = (await platform.store.get(nodes, platform.node))?.gateway;
-    if (!address) throw new Error('The node says nothing of a gateway');
+    if (!address) throw new Error('The node has no gateway');
     return { address } as Gateway;
   };
 

@@ -1,4 +1,4 @@
-/** The node's gateway, through which only other processes of the platform reach what runs on this node. */
+/** The node's gateway, through which only other processes of the platform reach this node and its backends. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -19,7 +19,7 @@ type GatewayContext = Pick<WorkerContext, 'runs' | 'clock' | 'log' | 'closing'>;
 export interface Gateway extends AsyncDisposable {
   /** Its address in the node's document. */
   readonly address: NodeGateway;
-  /** To be called when the worker has adopted its backends: earlier requests have waited and are answered now. */
+  /** Called when the worker has adopted its backends. Answers the requests that waited. */
   open(): void;
 }
 
@@ -54,7 +54,7 @@ export async function openGateway(
         // Bytes that came with the request belong to the tunnel.
         socket.unshift(head);
         await opened;
-        await enter(worker, request, link);
+        await connectToBackend(worker, request, link);
       },
       () => socket.destroy(),
     );
@@ -69,7 +69,7 @@ export async function openGateway(
 }
 
 /** Handles `CONNECT <backend>`: the link becomes a connection to the backend's container. */
-async function enter(worker: GatewayContext, request: IncomingMessage, link: IncomingLink): Promise<void> {
+async function connectToBackend(worker: GatewayContext, request: IncomingMessage, link: IncomingLink): Promise<void> {
   const run = worker.runs.get(request.url ?? '');
   const isRunning = run?.container?.started === true && run.backend.live && !run.isFinalizing;
   if (!isRunning || run.address === undefined) {

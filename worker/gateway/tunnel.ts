@@ -22,7 +22,7 @@ const maxListeners = 24;
 
 export interface TunnelLife {
   readonly clock: Clock;
-  /** Aborts when nothing is left of the backend, or the worker closes. */
+  /** Aborts when the backend is finalized, or the worker closes. */
   readonly ended: AbortSignal;
   /** Aborts when the worker closes. */
   readonly closing: AbortSignal;
@@ -43,15 +43,15 @@ export async function openTunnel(
     link.reset();
     if (!container.destroyed) container.resetAndDestroy();
   };
-  cutAtTheEnd(link.socket, life, cut);
+  cutAfterEnd(link.socket, life, cut);
   for (const end of [link.socket, container]) {
     end.setMaxListeners(maxListeners);
     // Before the listeners of the pipelines, which would close the other side as if everything had been sent.
     end.once('error', cut);
   }
   link.socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
-  carry(link.socket, container, cut);
-  carry(container, link.socket, cut);
+  forward(link.socket, container, cut);
+  forward(container, link.socket, cut);
 }
 
 /** Connects to the container. Returns `undefined` if the link closes first. */
@@ -79,7 +79,7 @@ async function connected(link: Socket, to: { host: string; port: number }): Prom
   }
 }
 
-function cutAtTheEnd(link: Socket, { clock, ended, closing }: TunnelLife, cut: () => void): void {
+function cutAfterEnd(link: Socket, { clock, ended, closing }: TunnelLife, cut: () => void): void {
   let grace: Disposable | undefined;
   const end = () => {
     if (closing.aborted) cut();
@@ -93,10 +93,10 @@ function cutAtTheEnd(link: Socket, { clock, ended, closing }: TunnelLife, cut: (
   if (ended.aborted) end();
 }
 
-function carry(from: Socket, to: Socket, cut: () => void): void {
+function forward(from: Socket, to: Socket, cut: () => void): void {
   pipeline(from, to, (error) => {
     if (error) cut();
-    // Traffic in the other direction renews the time.
+    // Traffic in the other direction restarts the timeout.
     else from.setTimeout(halfOpenLimitMs, cut);
   });
 }

@@ -72,7 +72,7 @@ describe('Connections', () => {
     expect(connections.closedAt('other')).toEqual(at(1_000));
   });
 
-  it('learns of changes at once, but judges nothing later than at the last report of all', () => {
+  it('records changes at once, but only a report of all connections changes the time until which all have reported', () => {
     const connections = new Connections(ours);
     connections.report('a', { 'our-1': 1 }, at(0));
     connections.change('a', { 'our-2': 1, theirs: 1 }, at(100));
@@ -88,7 +88,7 @@ describe('Connections', () => {
     expect(connections.closedAt('our-1')).toEqual(at(200));
   });
 
-  it('judges nothing while a proxy has reported only changes', () => {
+  it('has no such time while a proxy has reported only changes', () => {
     const connections = new Connections(ours);
     connections.report('a', {}, at(0));
     connections.change('new', { 'our-1': 1 }, at(500));
@@ -103,7 +103,7 @@ describe('Connections', () => {
     expect(connections.reportedUntil).toEqual(at(5_999));
   });
 
-  it('does not trust the changes of a proxy whose reports of all are lost', () => {
+  it('does not trust the changes of a proxy whose reports of all connections are lost', () => {
     const connections = new Connections(ours);
     connections.report('a', { 'our-1': 1 }, at(0));
     for (let ms = 1_000; ms <= proxySilentAfterMs; ms += 1_000) connections.change('a', { 'our-2': 1 }, at(ms));

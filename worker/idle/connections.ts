@@ -27,12 +27,12 @@ export class Connections {
     const ours = new Set(Object.keys(open).filter((backend) => isAny(open[backend]) && this.#isOurs(backend)));
     this.#proxies.set(proxy, { heardAt: now, reportedAt: now, open: ours });
     this.#reportedSince ??= now;
-    for (const backend of before ?? []) if (!ours.has(backend)) this.#noteClosed(backend, now);
+    for (const backend of before ?? []) if (!ours.has(backend)) this.#recordClosed(backend, now);
   }
 
   /**
-   * Records which backends have got their first connection through a proxy, or lost their last. This does not show what else is open,
-   * so it is no reason to judge idle backends later than by the last report of all.
+   * Records which backends have got their first connection through a proxy, or lost their last. This does not show which others are
+   * open, so it does not change the time until which idle backends are judged.
    */
   change(proxy: string, changes: Readonly<Record<string, number>>, now: Date): void {
     this.expireSilent(now);
@@ -40,7 +40,7 @@ export class Connections {
     this.#proxies.set(proxy, known);
     for (const [backend, count] of Object.entries(changes)) {
       if (isAny(count) && this.#isOurs(backend)) known.open.add(backend);
-      else if (known.open.delete(backend)) this.#noteClosed(backend, now);
+      else if (known.open.delete(backend)) this.#recordClosed(backend, now);
     }
   }
 
@@ -49,7 +49,7 @@ export class Connections {
     for (const [proxy, { heardAt, open }] of this.#proxies) {
       if (now.getTime() - heardAt.getTime() < proxySilentAfterMs) continue;
       this.#proxies.delete(proxy);
-      for (const backend of open) this.#noteClosed(backend, now);
+      for (const backend of open) this.#recordClosed(backend, now);
     }
     if (this.#proxies.size === 0) this.#reportedSince = undefined;
   }
@@ -82,7 +82,7 @@ export class Connections {
   }
 
   /** Ignores connections that close after their backend has ended. */
-  #noteClosed(backend: string, now: Date): void {
+  #recordClosed(backend: string, now: Date): void {
     if (this.#isOurs(backend)) this.#closedAt.set(backend, now);
   }
 }

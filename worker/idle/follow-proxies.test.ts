@@ -33,7 +33,7 @@ it('records the reports to its own node, whole ones and changes', async () => {
   expect(['a', 'b', 'c'].map((each) => connections.isOpen(each))).toEqual([false, false, true]);
 });
 
-it('learns from heartbeats that do not name it that nothing is open, and nothing from those that do', async () => {
+it('treats a heartbeat that does not name the node as a report without connections, and ignores the others', async () => {
   const { clock, connections, report, beat } = await follow();
   await beat('elsewhere');
   const first = connections.reportedUntil;

@@ -1,4 +1,4 @@
-/** Follows what proxies report about open connections to the backends of this node. */
+/** Follows the reports of proxies about open connections to the backends of this node. */
 import { connectionsOf, proxyHeartbeat } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import type { Clock } from '../../core/clock/clock.ts';
@@ -11,8 +11,8 @@ interface FollowDeps {
 }
 
 /**
- * Records the proxies' reports until disposed. A heartbeat that names this node says nothing by itself: the report that the proxy
- * published before it may have been lost.
+ * Records the proxies' reports until disposed. A heartbeat that names this node is ignored: the report that the proxy published
+ * before it may have been lost.
  */
 export async function followProxies(
   connections: Connections,

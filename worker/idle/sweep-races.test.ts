@@ -27,7 +27,7 @@ interface Answer {
   readonly backend: Backend | undefined;
 }
 
-describe('connects beside the sweep', () => {
+describe('connects during a sweep', () => {
   let store: Store;
   let bus: Bus;
   beforeAll(async () => {

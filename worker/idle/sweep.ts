@@ -89,7 +89,7 @@ export function isStartOverdue(
   return now.getTime() - createdMs - run.pulledMs - frozenForMs >= startTimeoutSeconds * 1000;
 }
 
-/** For people: the exit code of a container that was killed for this explains nothing. */
+/** The reason for users: the exit code of a container that was killed for this does not explain it. */
 function whyOverdue({ container, port, backend }: Run, startTimeoutSeconds: number): string {
   if (!container?.started) return `The container did not start within ${startTimeoutSeconds} seconds`;
   const limit = `The container did not become ready within ${startTimeoutSeconds} seconds`;

@@ -1,4 +1,4 @@
-/** Whether the disk with the engine's images has enough space to prefetch an image. */
+/** Checks whether the disk with the engine's images has enough space to prefetch an image. */
 import { statfs } from 'node:fs/promises';
 
 /** The disk with a folder. */
@@ -19,7 +19,7 @@ export interface SpaceLack {
 
 /**
  * gzip makes programs and their libraries, of which layers consist, about three times smaller. The disk also holds the compressed
- * layer: with Docker's own image store until it is unpacked, with containerd's for good. An image that shares layers with others
+ * layer: with Docker's own image store until it is unpacked, with containerd's permanently. An image that shares layers with others
  * needs less, but the engine does not report which layers it has before it pulls.
  */
 const bytesOnDiskPerByte = 3 + 1;

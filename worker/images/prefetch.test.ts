@@ -73,14 +73,14 @@ describe.skipIf(why !== undefined)(`prefetching on a real engine ${why ?? ''}`, 
     await platform.queue.add(nodeQueue(platform.node), prefetchJob, { image }, { id: `fetch-${repository}@${digest}` });
   }
 
-  async function figure(name: string, label: string): Promise<number> {
+  async function metric(name: string, label: string): Promise<number> {
     const text = await platform.metrics.metrics();
     return Number(new RegExp(`^${name}\\{${label}\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   }
 
   async function untilCounted(result: PrefetchResult, count = 1): Promise<void> {
     await eventually(async () =>
-      (await figure('berth_images_fetched_ahead_total', `result="${result}"`)) === count ? true : undefined,
+      (await metric('berth_images_fetched_ahead_total', `result="${result}"`)) === count ? true : undefined,
     );
   }
 
@@ -207,12 +207,12 @@ describe.skipIf(why !== undefined)(`prefetching on a real engine ${why ?? ''}`, 
     await notify('latest', digest);
     const untilFailed = async (times: number) =>
       await eventually(async () =>
-        (await figure('berth_docker_errors_total', 'op="image-pull"')) === times ? true : undefined,
+        (await metric('berth_docker_errors_total', 'op="image-pull"')) === times ? true : undefined,
       );
     for (const [times, pauseMs] of [2_000, 10_000, 60_000, 300_000].entries()) {
       await untilFailed(times + 1);
       await clock.advance(pauseMs - 1);
-      expect(await figure('berth_docker_errors_total', 'op="image-pull"')).toBe(times + 1);
+      expect(await metric('berth_docker_errors_total', 'op="image-pull"')).toBe(times + 1);
       await clock.advance(1);
     }
     await untilCounted('failed');
@@ -229,9 +229,9 @@ describe.skipIf(why !== undefined)(`prefetching on a real engine ${why ?? ''}`, 
     await untilCounted('no-space');
     const [folder] = platform.engine.engine.imageFolders;
     const image = imageId(repository, 'latest', digest);
-    const facts = { image, folder, neededBytes: 4, reserveBytes: Number.MAX_SAFE_INTEGER };
+    const fields = { image, folder, neededBytes: 4, reserveBytes: Number.MAX_SAFE_INTEGER };
     expect(logged).toEqual([
-      expect.objectContaining({ level: 'warn', freeBytes: expect.any(Number) as number, ...facts }),
+      expect.objectContaining({ level: 'warn', freeBytes: expect.any(Number) as number, ...fields }),
     ]);
     expect(await has(digest)).toBe(false);
     const id = await platform.schedule({ imageDigest: digest });

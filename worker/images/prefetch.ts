@@ -14,15 +14,15 @@ import { Semaphore } from '../../core/async/semaphore.ts';
 /** An engine pulls three layers at a time by default: two images keep it busy. */
 const maxConcurrentPrefetches = 2;
 
-/** A restarted registry is back after the second pause, and the pulls of backends are over after the last. */
+/** A restarted registry is back after the second pause, and the pulls of backends have ended after the last. */
 const pausesMs = [2_000, 10_000, 60_000, 300_000];
 
 /** The prefetches of this node that are in progress or about to be retried. */
 export class Prefetcher implements AsyncDisposable {
   readonly #worker: WorkerContext;
   readonly #permits = new Semaphore(maxConcurrentPrefetches);
-  readonly #underWay = new Map<string, Promise<void>>();
-  readonly #over = new AbortController();
+  readonly #inProgress = new Map<string, Promise<void>>();
+  readonly #closing = new AbortController();
   /** Disk space that the prefetches in progress may still need. */
   #promisedBytes = 0;
 
@@ -32,22 +32,22 @@ export class Prefetcher implements AsyncDisposable {
 
   /** Begins to prefetch the image with this ID, unless that is in progress. Continues in the background and logs its failure. */
   begin(id: string): void {
-    if (!this.#worker.settings.prefetchEnabled || this.#over.signal.aborted || this.#underWay.has(id)) return;
-    this.#underWay.set(
+    if (!this.#worker.settings.prefetchEnabled || this.#closing.signal.aborted || this.#inProgress.has(id)) return;
+    this.#inProgress.set(
       id,
-      this.#fetch(id).finally(() => this.#underWay.delete(id)),
+      this.#fetch(id).finally(() => this.#inProgress.delete(id)),
     );
   }
 
-  /** Cancels what is in progress. It is not resumed: the next spawn pulls the image. */
+  /** Cancels the prefetches in progress. They are not resumed: the next spawn pulls the image. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#over.abort(new Error('The worker is closing'));
-    await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(this.#underWay.values()));
+    this.#closing.abort(new Error('The worker is closing'));
+    await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(this.#inProgress.values()));
   }
 
   async #fetch(id: string): Promise<void> {
     const { clock, metrics, log } = this.#worker;
-    const { signal } = this.#over;
+    const { signal } = this.#closing;
     for (const pauseMs of [...pausesMs, undefined]) {
       try {
         metrics.prefetched(await this.#attempt(id));
@@ -68,7 +68,7 @@ export class Prefetcher implements AsyncDisposable {
   /** Reads the image and its service each time: they may have changed since the job was added. */
   async #attempt(id: string): Promise<PrefetchResult> {
     const { store, engine, settings, log } = this.#worker;
-    const { signal } = this.#over;
+    const { signal } = this.#closing;
     using _permit = await this.#permits.acquire(signal);
     const image = await store.get(images, id);
     if (!image || !(await this.#isSpawned(image))) {
@@ -115,7 +115,7 @@ export class Prefetcher implements AsyncDisposable {
   async #pull({ repository }: Image, reference: string): Promise<PrefetchResult> {
     const { clock, log, pulls, settings } = this.#worker;
     const startedAt = clock.now();
-    const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: this.#over.signal };
+    const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: this.#closing.signal };
     try {
       const newToken = () => newPullToken(this.#worker, repository);
       await withTimeout(limit, async (signal) => await pulls.prefetch(reference, newToken, signal));

@@ -3,7 +3,7 @@ import type { PullProgress } from '../../contract/messages.ts';
 import type { PullOptions } from '../docker/images.ts';
 import { PullYielded, Pulls } from './pulls.ts';
 
-/** The images of an engine whose pulls end when the test says so. */
+/** The images of an engine whose pulls end when the test resolves them. */
 function heldImages() {
   const pulls: { reference: string; options: PullOptions; done: PromiseWithResolvers<void> }[] = [];
   const pull = (reference: string, options: PullOptions) => {
@@ -88,17 +88,17 @@ describe('Pulls', () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
-    const ahead = [pulls.prefetch('a', token, signal), pulls.prefetch('b', token, signal)];
+    const prefetched = [pulls.prefetch('a', token, signal), pulls.prefetch('b', token, signal)];
     await settle();
     // The prefetch of the second image is just yielding to the first.
     const needed = [pulls.pull('b', token, { signal }), pulls.pull('a', token, { signal })];
-    await expect(ahead[0]).rejects.toThrow(PullYielded);
+    await expect(prefetched[0]).rejects.toThrow(PullYielded);
     expect(images.pulls.slice(0, 2).map(({ options }) => options.signal.aborted)).toEqual([true, false]);
     await expect(pulls.prefetch('c', token, signal)).rejects.toThrow(PullYielded);
     await settle();
     expect(images.pulls.map(({ reference }) => reference)).toEqual(['a', 'b', 'a']);
     for (const { done } of images.pulls) done.resolve();
-    await Promise.all([ahead[1], ...needed]);
+    await Promise.all([prefetched[1], ...needed]);
     const again = pulls.prefetch('c', token, signal);
     await settle();
     images.pulls[3]?.done.resolve();
@@ -109,11 +109,11 @@ describe('Pulls', () => {
     const images = heldImages();
     const pulls = new Pulls(images);
     const { signal } = new AbortController();
-    const ahead = pulls.prefetch('a', token, signal);
+    const prefetched = pulls.prefetch('a', token, signal);
     const needed = [pulls.pull('a', token, { signal }), pulls.pull('a', token, { signal })];
     await settle();
     images.pulls[0]?.done.reject(new Error('grant has run out'));
-    await expect(ahead).rejects.toThrow('grant has run out');
+    await expect(prefetched).rejects.toThrow('grant has run out');
     await settle();
     expect(images.pulls).toHaveLength(2);
     images.pulls[1]?.done.reject(new Error('no such manifest'));

@@ -18,11 +18,11 @@ interface Pull {
   /** Whether a backend waits for it, or did. */
   isNeeded: boolean;
   readonly waiters: Set<Waiter>;
-  /** What the engine reported last. */
+  /** The last progress that the engine reported. */
   progress: PullProgress | undefined;
 }
 
-/** What waits for a pull: a backend, or a prefetch. */
+/** A backend or a prefetch that waits for a pull. */
 interface Waiter {
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: PullProgress) => void;

@@ -47,12 +47,12 @@ enum {
   exit_lease_over = 128 + SIGKILL,
 };
 
-/* Longest line of a lease file: three numbers of at most 20 digits, and what separates them. */
+/* Longest line of a lease file: three numbers of at most 20 digits, and their separators. */
 enum { lease_line_max = 64 };
 
 /*
  * Twice the longest lease that a worker grants. A moment that is further away was written by another clock: that of a host
- * whose container runtime has a kernel of its own. Such a lease would never end, so it counts as none.
+ * whose container runtime has a kernel of its own. Such a lease would never end, so it is rejected.
  */
 enum { lease_longest_ms = 120000 };
 
@@ -64,7 +64,7 @@ struct lease {
 
 static char lease_path[PATH_MAX];
 
-/* Whether the child was asked to stop, by the worker or by the lease: a program may take a second request for impatience. */
+/* Whether the child was asked to stop, by the worker or by the lease: a program may quit at once on a second request. */
 static bool asked_to_stop = false;
 
 /* Writes a message to standard error in one call, so that it is one line of the backend's log. */
@@ -103,7 +103,7 @@ static void find_lease(const char *program) {
   memcpy(lease_path + folder, "lease", sizeof "lease");
 }
 
-/* Parses digits up to `end`, which must follow them. Returns -1 for anything else, and for what does not fit. */
+/* Parses digits up to `end`, which must follow them. Returns -1 for anything else, and for numbers that do not fit. */
 static int64_t parse_number(const char **text, char end) {
   int64_t number = 0;
   const char *digit = *text;
@@ -181,7 +181,7 @@ static void reap(pid_t child) {
   }
 }
 
-/* Reaps, and forwards every other signal to the child. */
+/* Reaps on SIGCHLD, and forwards every other signal to the child. */
 static void handle_signal(int signals, pid_t child, int stop_signal) {
   struct signalfd_siginfo received;
   if (read(signals, &received, sizeof received) != sizeof received) return;
@@ -194,7 +194,7 @@ static void handle_signal(int signals, pid_t child, int stop_signal) {
   kill(child, signal);
 }
 
-/* Ends what is due, and arms the timer for what is not. A lease file that cannot be read renews nothing. */
+/* Enforces the moments that are due, and arms the timer for the next one. A lease file that cannot be read renews nothing. */
 static void enforce(struct lease *lease, int timer, pid_t child) {
   read_lease(lease);
   int64_t now_ms = boot_time_ms();
@@ -239,7 +239,7 @@ int main(int count, char *arguments[]) {
   int signals = signalfd(-1, &all, SFD_CLOEXEC);
   int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
   if (signals < 0 || timer < 0) fail("descriptors", exit_init_failed);
-  /* Where this is not process 1, orphans of the program come here all the same. */
+  /* Adopts orphans of the program even if this is not process 1. */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
   pid_t child = start(arguments + 1, &before);

@@ -15,7 +15,7 @@ interface Build {
   readonly emulator: readonly string[];
 }
 
-/** Leases that end while a test waits do so after this time: a busy machine starts a program and writes a file in less. */
+/** When leases end for which a test waits. A busy machine starts a program and writes a file in less time. */
 const soonMs = 5_000;
 
 const folders: string[] = [];
@@ -51,7 +51,7 @@ for (const build of builds) {
       expect(await ended(init)).toMatchObject({ code: 0, stdout: 'from ./program\n' });
     });
 
-    test('passes arguments, environment, descriptors and signal state on as they are', async () => {
+    test('passes arguments, environment, descriptors and signal state on unchanged', async () => {
       const look = [
         'sh',
         '-c',
@@ -139,7 +139,7 @@ for (const build of builds) {
       expect(await ended(init)).toMatchObject({ code: 125, stdout: '' });
     });
 
-    test('does not start a program whose lease is over', async () => {
+    test('does not start a program whose lease has ended', async () => {
       const init = await start(build, ['echo', 'started'], { lease: { softMs: -1, hardMs: 30_000 } });
       expect(await ended(init)).toMatchObject({ code: 137, stdout: '' });
     });
@@ -242,9 +242,9 @@ async function start(build: Build, program: readonly string[], options: StartOpt
     output: closed.then(() => output),
     errors: () => errors,
     said: async (line) => {
-      const over = closed.then(() => Promise.reject(new Error(`It ended without "${line}"`)));
-      over.catch(() => {});
-      while (!output.includes(`${line}\n`)) await Promise.race([once(child.stdout, 'data'), over]);
+      const closedEarly = closed.then(() => Promise.reject(new Error(`It ended without "${line}"`)));
+      closedEarly.catch(() => {});
+      while (!output.includes(`${line}\n`)) await Promise.race([once(child.stdout, 'data'), closedEarly]);
     },
     renew: async (lease) => await write(leaseLine(lease)),
     write,

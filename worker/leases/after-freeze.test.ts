@@ -22,7 +22,7 @@ const keyName = keyId('acme', 'draw', 'room');
 let folder: TemporaryFolder;
 let real: Store;
 let clock: ManualClock;
-let over: AbortController;
+let ending: AbortController;
 /** Runs after each call of the worker's store. */
 let afterCall: (method: string) => Promise<void>;
 /** The stops that the renewals asked for. */
@@ -32,13 +32,13 @@ beforeEach(async () => {
   folder = await temporaryFolder();
   real = await openTestStore();
   clock = new ManualClock(new Date());
-  over = new AbortController();
+  ending = new AbortController();
   afterCall = async () => {};
   stops = [];
   lease = new ContainerLease({ folder: folder.path, engineFolder: folder.path, programs: {} });
 });
 afterEach(async () => {
-  over.abort();
+  ending.abort();
   await real[Symbol.asyncDispose]();
   await folder[Symbol.asyncDispose]();
 });
@@ -60,7 +60,7 @@ async function beginRenewing({ change = (backend: Backend) => backend, hasContai
     },
   });
   const container = hasContainer ? {} : undefined;
-  const run = { id: backend.id, backend, container, containerLease: lease, stopKind: undefined, signal: over.signal };
+  const run = { id: backend.id, backend, container, containerLease: lease, stopKind: undefined, signal: ending.signal };
   const worker = { store, clock, machineClock: clock, log: silentLog() };
   await keepKey(worker, run, (kind) => void stops.push(kind));
 }

@@ -113,7 +113,7 @@ describe('the lease that a container enforces', () => {
     expect(await lease.endedBy(0)).toBe('hard');
   });
 
-  it('is removed with the folders of backends that need none', async () => {
+  it('is removed, with its folder, if its backend does not need it', async () => {
     await using platform = await openFolder();
     for (const lease of ['one', 'two'].map((id) => platform.leases.of(id))) {
       await lease.open();

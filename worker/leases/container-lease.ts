@@ -131,7 +131,7 @@ export class ContainerLease {
   /**
    * Lets the program run until shortly before a lease of the usual length ends. The folder must exist, see `open`.
    *
-   * @param grantedAtMs - the boot time in milliseconds, read before the store was asked for the lease
+   * @param grantedAtMs - the boot time in milliseconds, read before the lease was requested from the store
    */
   async renew(grantedAtMs: number): Promise<void> {
     this.#grantedAtMs = grantedAtMs;
@@ -147,7 +147,7 @@ export class ContainerLease {
     }
   }
 
-  /** The signal with which the init asks the program to stop: that of the image. Default: SIGTERM. */
+  /** Sets the signal with which the init asks the program to stop: that of the image. Default: SIGTERM. */
   async useStopSignal(signal: number): Promise<void> {
     if (signal === this.#stopSignal) return;
     this.#stopSignal = signal;
@@ -161,7 +161,7 @@ export class ContainerLease {
     return softMs === undefined || hardMs === undefined ? undefined : { softMs, hardMs };
   }
 
-  /** How the init ended a container that exited this long ago; `undefined` if its lease was not over by then. */
+  /** How the init ended a container that exited this long ago; `undefined` if its lease had not ended by then. */
   async endedBy(endedAgoMs: number): Promise<TerminationKind | undefined> {
     const deadlines = await this.deadlines();
     return deadlines && passed(deadlines, bootTimeMs() - endedAgoMs);

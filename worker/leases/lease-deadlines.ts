@@ -30,10 +30,10 @@ export class LeaseDeadlines implements Disposable {
   }
 
   /**
-   * Prepares deadlines for a lease that begins now. It must be called before the store is asked for the lease, so that they are
+   * Prepares deadlines for a lease that begins now. Must be called before the lease is requested from the store, so that they are
    * never later than the lease that the store grants.
    *
-   * @returns replaces the previous deadlines by these; to be called when the lease was granted
+   * @returns a function that replaces the previous deadlines by these; it must be called when the lease was granted
    */
   prepare(leaseLeftMs: number): () => void {
     if (!this.#isFencing) return () => {};
@@ -70,8 +70,8 @@ export class LeaseDeadlines implements Disposable {
 }
 
 /**
- * Waits until something is due. Timers stop while a machine sleeps and the time of day continues: then it is due at once. Rejects
- * with the signal's reason when it aborts.
+ * Waits for `waitMs` by the time of day, which continues while a machine sleeps and its timers stop. Rejects with the signal's reason
+ * when it aborts.
  */
 export async function untilDue(clock: Clock, waitMs: number, signal: AbortSignal): Promise<void> {
   const dueMs = clock.now().getTime() + waitMs;

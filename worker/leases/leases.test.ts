@@ -17,8 +17,8 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   let platform: TestPlatform;
   let clock: ManualClock;
   let worker: Worker;
-  /** Makes the worker's store, or one collection of it, unreachable, and counts its calls under way. */
-  let away: { isOff: boolean; underWay: number; collection?: string };
+  /** Makes the worker's store, or one collection of it, unreachable, and counts its calls in progress. */
+  let away: { isOff: boolean; inProgress: number; collection?: string };
   beforeEach(async () => {
     platform = await openTestPlatform();
     clock = new ManualClock(new Date());
@@ -31,16 +31,16 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   });
 
   async function openWorker({ isShared }: { isShared: boolean }): Promise<void> {
-    const cut: typeof away = { isOff: false, underWay: 0 };
+    const cut: typeof away = { isOff: false, inProgress: 0 };
     away = cut;
     const isCut = ({ collection }: PortCall) => cut.isOff && (cut.collection ?? collection) === collection;
     const reachable = unreachableWhile(isCut);
     const onCall = async (call: PortCall) => {
-      cut.underWay += 1;
+      cut.inProgress += 1;
       try {
         return await reachable(call);
       } finally {
-        cut.underWay -= 1;
+        cut.inProgress -= 1;
       }
     };
     const store = steered(platform.store, { isShared, onCall });
@@ -146,7 +146,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     away.collection = nodes.name;
     away.isOff = true;
     const leaseOfNode = async () => (await platform.store.get(nodes, platform.node))?.leaseUntil;
-    await eventually(async () => away.underWay === 0 || undefined);
+    await eventually(async () => away.inProgress === 0 || undefined);
     const leaseUntil = await leaseOfNode();
     await pass(nodeLeaseMs - softStopBeforeMs - renewEveryMs - 1_000);
     expect(await platform.get(keyed)).toMatchObject({ status: 'ready' });

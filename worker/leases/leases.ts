@@ -1,6 +1,6 @@
 /**
- * Renews the keys of the worker's backends. If other processes share the store, a backend is stopped before a lease ends that could
- * not be renewed.
+ * Renews the keys of the worker's backends. If other processes share the store and a lease cannot be renewed, its backend is stopped
+ * before the lease ends.
  */
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { withTimeout } from '../../core/async/with-timeout.ts';
@@ -13,12 +13,12 @@ import type { ContainerLease } from './container-lease.ts';
 import { LeaseDeadlines, untilDue } from './lease-deadlines.ts';
 
 /** The pause after a failed renewal: ten attempts fit before the soft stop. */
-const renewAgainAfterMs = 2_000;
+const retryAfterMs = 2_000;
 
 /** The time limit of a renewal: the next attempt must not wait for a store that does not answer. */
 const renewalTimeoutMs = 5_000;
 
-/** How long an adopted container may run before its key is first renewed here: its lease may end any moment. */
+/** How long an adopted container may run before its key is first renewed here: its lease may end at any moment. */
 const adoptedLeaseMs = softStopBeforeMs + renewEveryMs;
 
 /** The part of a run that concerns its key. */
@@ -28,7 +28,7 @@ export interface KeyHolder {
   readonly container: object | undefined;
   readonly containerLease: ContainerLease | undefined;
   readonly stopKind: TerminationKind | undefined;
-  /** Aborts when the run is over. */
+  /** Aborts when the run has ended. */
   readonly signal: AbortSignal;
 }
 
@@ -37,7 +37,7 @@ type LeaseContext = Pick<WorkerContext, 'store' | 'clock' | 'machineClock' | 'lo
 type Stop = (kind: TerminationKind) => void;
 
 /**
- * Renews the key of a run, if it has one, until the run is over. Resolves after the first renewal. If the key was assigned to
+ * Renews the key of a run, if it has one, until the run ends. Resolves after the first renewal. If the key was assigned to
  * another backend, its lease is about to end, or its container has enforced it, calls `stop`, and may never resolve.
  */
 export async function keepKey(worker: LeaseContext, run: KeyHolder, stop: Stop): Promise<void> {
@@ -45,7 +45,7 @@ export async function keepKey(worker: LeaseContext, run: KeyHolder, stop: Stop):
   if (key === undefined || fencingToken === undefined) return;
   const held = Promise.withResolvers<void>();
   const id = keyId(account, service, key);
-  void renewUntilOver(worker, run, { id, fencingToken, stop, onHeld: held.resolve }).catch((error: unknown) => {
+  void renewUntilEnd(worker, run, { id, fencingToken, stop, onHeld: held.resolve }).catch((error: unknown) => {
     if (!run.signal.aborted)
       worker.log.error({ err: error, backend: run.id }, 'Renewing a key failed, it is not renewed any more');
   });
@@ -59,7 +59,7 @@ interface Holding {
   readonly onHeld: () => void;
 }
 
-async function renewUntilOver(worker: LeaseContext, run: KeyHolder, holding: Holding): Promise<void> {
+async function renewUntilEnd(worker: LeaseContext, run: KeyHolder, holding: Holding): Promise<void> {
   using deadlines = new LeaseDeadlines(worker, holding.stop);
   if (run.container) deadlines.prepare(adoptedLeaseMs)();
   let wasHeld = false;
@@ -73,21 +73,21 @@ async function renewUntilOver(worker: LeaseContext, run: KeyHolder, holding: Hol
     } else if (renewal === 'soft' || renewal === 'hard') {
       worker.log.warn({ backend: run.id }, 'Container enforces the lease of its key, which is not renewed any more');
       holding.stop(renewal);
-      await untilOver(run);
+      await untilEnd(run);
       return;
     } else if (renewal === 'lost') {
       worker.log.warn({ backend: run.id }, 'Key was assigned to another backend');
       // A backend that is ending may continue until its last lease ends, if its end is known: its successor waits for it.
       const mayFinish = wasHeld && (run.stopKind !== undefined || isEnding(run.backend));
       if (!mayFinish) holding.stop('hard');
-      await untilOver(run);
+      await untilEnd(run);
       return;
     }
-    await untilDue(worker.machineClock, renewal === 'held' ? renewEveryMs : renewAgainAfterMs, run.signal);
+    await untilDue(worker.machineClock, renewal === 'held' ? renewEveryMs : retryAfterMs, run.signal);
   }
 }
 
-/** `soft`, `hard`: the container itself is stopping or has ended, because its lease was over. */
+/** `soft`, `hard`: the container itself is stopping or has ended, because its lease had ended. */
 type Renewal = 'held' | 'lost' | 'failed' | TerminationKind;
 
 async function renew(worker: LeaseContext, run: KeyHolder, holding: Holding): Promise<Renewal> {
@@ -114,9 +114,9 @@ async function renew(worker: LeaseContext, run: KeyHolder, holding: Holding): Pr
 }
 
 /**
- * How the container of a run has begun to end itself, at the time of each call, by its lease as it is now. While this process was
- * frozen, it could renew no lease. Its key must not be renewed then: a connect would return a session that has ended. A backend
- * that is being stopped is renewed all the same, so that it can save: the next connect finds that it is ending.
+ * Returns a function that returns, at each call, how the container of a run has begun to end itself by its current lease. It does so
+ * while this process is frozen and renews no lease. Its key must not be renewed afterwards: a connect would return a session that has
+ * ended. The key of a backend that is being stopped is still renewed, so that it can save: the next connect finds that it is ending.
  */
 async function containerEnd(run: KeyHolder): Promise<() => TerminationKind | undefined> {
   const deadlines = run.container && (await run.containerLease?.deadlines());
@@ -126,7 +126,7 @@ async function containerEnd(run: KeyHolder): Promise<() => TerminationKind | und
   };
 }
 
-async function untilOver({ signal }: KeyHolder): Promise<void> {
+async function untilEnd({ signal }: KeyHolder): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

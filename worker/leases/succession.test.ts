@@ -36,7 +36,7 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     });
   }
 
-  /** Waits until a backend without a key runs that was scheduled last: every other backend that may start has started by then. */
+  /** Schedules a backend without a key, and waits until it runs: every other backend that may start has started by then. */
   async function untilOthersStart(): Promise<void> {
     const id = await platform.schedule({ imageDigest });
     const list = () => platform.engine.engine.containers.list();

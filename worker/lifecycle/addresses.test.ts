@@ -16,7 +16,7 @@ await describeWorker('addresses of backends', (fixture) => {
     expect(hosts.size).toBe(3);
   });
 
-  it('gives each of many concurrent backends its own address', async () => {
+  it('assigns each of many concurrent backends its own address', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const ids = await Promise.all(Array.from({ length: 8 }, () => fixture.platform.schedule({ imageDigest })));
     const all = await Promise.all(ids.map((id) => fixture.platform.until(id, 'ready')));
@@ -39,7 +39,7 @@ await describeWorker('addresses of backends', (fixture) => {
     const imageDigest = await other.platform.images.add(polite);
     const first = await other.platform.schedule({ imageDigest });
     expect((await other.platform.until(first, 'ready')).address?.host).toBe(next);
-    // Without the worker, at the next address.
+    // Takes the next address without the worker.
     const squatter = await docker.createContainer({
       Image: (await other.platform.containerOf(first).inspect()).Image,
       Env: ['PORT=8080'],

@@ -1,6 +1,6 @@
 // Takes about 15 s
 // Runs on every engine
-/** Images that do not fit: each gets either a port that is reached, or a sentence that says what to change. */
+/** Unusual images: each backend either becomes reachable, or reports in a sentence what to change. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whyNotStarted } from '../../model/start-failure.ts';
 import { fetchText, openWorkerFixture } from '../testing/fixture.ts';
@@ -23,7 +23,7 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
   async function schedule(config: Config, image: Config = {}): Promise<string> {
     const { platform } = fixture;
     const imageDigest = await platform.images.addConfigured(config, image);
-    // The plan of tests names a port.
+    // The plan of tests sets a port.
     return await platform.schedule({ imageDigest, port: undefined } as unknown as { imageDigest: string });
   }
 
@@ -85,7 +85,7 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
     await platform.end(id);
   });
 
-  it('shared memory has room for a browser', async () => {
+  it('shared memory is large enough for a browser', async () => {
     const { platform } = fixture;
     const script = 'df -k /dev/shm > out.txt; exec httpd -f -p $PORT';
     const imageDigest = await platform.images.addConfigured(sh(script));

@@ -51,7 +51,7 @@ await describeWorker('the readiness of a backend', (fixture) => {
     await fixture.platform.end(id);
   });
 
-  it.for(oneOnFirstEngine)('does not start an image without the health check that its service asks for', async () => {
+  it.for(oneOnFirstEngine)('does not start an image without the health check that its service requires', async () => {
     const id = await spawn({ type: 'healthcheck' }, {});
     expect((await fixture.platform.until(id, 'terminated')).history.at(-1)).toMatchObject({
       failure: "The image has no HEALTHCHECK, and the service's readiness is `healthcheck`",

@@ -1,4 +1,4 @@
-/** When a started backend is ready: as soon as its port accepts a connection. */
+/** Waits until a started backend is ready: its port accepts a connection, and the check of its service succeeds. */
 import { advance, becomeReady, withStartProblem } from '../../model/backend.ts';
 import { expectedPorts } from '../../model/backend-port.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
@@ -25,7 +25,7 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   await writeReady(worker, run, { host, port });
 }
 
-/** What the service asks for beyond an open port. */
+/** The check that the service requires beyond an open port. */
 function checkOf(
   { engine, portHelper, clock }: WorkerContext,
   run: Run,
@@ -38,7 +38,7 @@ function checkOf(
   return healthCheck(where, run.image.healthcheck);
 }
 
-/** Waits for the port, and meanwhile looks into the container for what keeps it closed. */
+/** Waits for the port, and meanwhile searches the container for the reason why it is closed. */
 async function untilReached(
   worker: WorkerContext,
   run: Run,

@@ -38,7 +38,7 @@ export async function checkContainer(worker: WorkerContext, run: Run, reportedCo
   });
 }
 
-/** How the container's init ended it if the lease of its key was over; `undefined` if it was not. */
+/** How the container's init ended it because the lease of its key had ended; `undefined` if it did not. */
 async function howLeaseEnded(
   { machineClock }: WorkerContext,
   run: Run,
@@ -48,10 +48,10 @@ async function howLeaseEnded(
   return await run.containerLease?.endedBy(machineClock.now().getTime() - endedAt.getTime());
 }
 
-/** The older processors whose programs most of these run, too. */
+/** Older architectures whose programs most of these processors run, too. */
 const alsoRuns: Readonly<Record<string, string>> = { amd64: '386', arm64: 'arm' };
 
-/** The message for people that an image is for other processors. With an emulator it may run all the same, and end for another reason. */
+/** The message for users that an image is for another architecture. With an emulator it may still run, and end for another reason. */
 function foreignImageFailure({ engine }: WorkerContext, run: Run, exitCode: number | null): string | undefined {
   const { image, backend } = run;
   if (backend.readyAt !== undefined || run.stopKind !== undefined || !exitCode || !image?.architecture)
@@ -61,7 +61,7 @@ function foreignImageFailure({ engine }: WorkerContext, run: Run, exitCode: numb
   return `The container exited with code ${exitCode}. Its image is for ${image.architecture}, and this machine is ${engine.architecture}: ${change}`;
 }
 
-/** The message for people that a backend exceeded its memory limit. */
+/** The message for users that a backend exceeded its memory limit. */
 export function outOfMemoryFailure({ settings }: WorkerContext, { backend }: Run): string {
   const limit = backend.limits.memoryBytes ?? settings.defaultMemoryBytes;
   return limit === undefined ? 'Used more memory than there is' : `Used more than its memory limit of ${limit} bytes`;

@@ -1,12 +1,12 @@
-/** What the container of a backend may do, by its security profile. */
+/** The rights of a backend's container, by its security profile. */
 import type { SecurityProfile } from '../../contract/security-profile.ts';
 import type { ContainerSpec } from '../docker/containers.ts';
 import type { ImageConfig } from '../docker/image-config.ts';
 
-/** `nobody` and `nogroup` of most systems. The image need not know them. */
+/** `nobody` and `nogroup` of most systems. They need not exist in the image. */
 const nobody = '65534:65534';
 
-/** Where programs write that keep no data. They are in memory, and count as such. */
+/** Folders for temporary files. They are in memory, and count as memory. */
 const writablePaths = ['/tmp', '/run', '/var/tmp'];
 
 type Security = Pick<ContainerSpec, 'capabilities' | 'user' | 'readOnlyRoot' | 'memoryFolders'>;
@@ -30,13 +30,13 @@ export function containerSecurity(
   };
 }
 
-/** The numbers of a user, if it is known without the files of the image. */
+/** The numeric user and group, if they are known without the files of the image. */
 function ownerOf(user: string): { uid: number; gid: number } | undefined {
   const [, uid, gid = '0'] = /^(\d+)(?::(\d+))?$/.exec(user) ?? [];
   return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) };
 }
 
-/** Whether `USER` of an image is root. A name that the image gives to user 0 besides is not seen here. */
+/** Whether `USER` of an image is root. Other names of user 0 in the image are not detected. */
 function isRoot(user: string): boolean {
   const [name = ''] = user.split(':', 1);
   return /^(?:root|0*)$/.test(name);

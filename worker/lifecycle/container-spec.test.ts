@@ -59,7 +59,7 @@ describe('containerSpec', () => {
     });
   });
 
-  it('tells the port that counts: the configured one, or else the only one that the image exposes', () => {
+  it('sets PORT to the configured port, or else to the only one that the image exposes', () => {
     const portOf = (port: number | undefined, ports: readonly number[]) => {
       const { port: _none, ...backend } = backendWith({});
       const configured = port === undefined ? backend : { ...backend, port };

@@ -24,6 +24,6 @@ test('the development server of Vite answers at the hosts of sessions', () => {
   expect(defaultVariables(image, { SESSION_BACKEND_URL: 'of the request' })).not.toHaveProperty(vite);
 });
 
-test('what the image sets stays', () => {
+test('variables of the image are not overridden', () => {
   expect(defaultVariables({ ...image, variables: ['HOST', vite] }, urlAt('sessions.example'))).toEqual({});
 });

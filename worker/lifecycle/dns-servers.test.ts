@@ -14,12 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-test('a backend without limits uses the servers of the machine, unless the node names others', async () => {
+test('a backend without limits uses the servers of the machine, unless others are configured', async () => {
   expect(await dnsServersFor('open', { files })).toBeUndefined();
   expect(await dnsServersFor('open', { configured: ['10.0.0.1'], files })).toEqual(['10.0.0.1']);
 });
 
-test('a backend without egress has no server, whatever the node names', async () => {
+test('a backend without egress has no server, even if one is configured', async () => {
   expect(await dnsServersFor('none', { configured: ['10.0.0.1'], files })).toEqual(['127.0.0.1']);
 });
 
@@ -30,13 +30,13 @@ test.each([
     ['10.0.0.53', '192.0.2.53'],
   ],
   [['10.0.1.0/24'], ['127.0.0.1']],
-  // Loopback of the machine is none of its networks.
+  // Loopback of the machine is not one of its networks.
   [['127.0.0.0/8'], ['127.0.0.1']],
-])('a backend with the networks %s asks %s', async (egress, servers) => {
+])('a backend with the networks %s uses %s', async (egress, servers) => {
   expect(await dnsServersFor(egress, { files })).toEqual(servers);
 });
 
-test('of the servers that the node names, a backend asks those in its networks', async () => {
+test('a backend uses the configured servers that are in its networks', async () => {
   const configured = ['10.0.0.1', '203.0.113.1'];
   expect(await dnsServersFor(['203.0.113.0/24'], { configured, files })).toEqual(['203.0.113.1']);
   expect(await dnsServersFor(['10.0.0.53/32'], { configured, files })).toEqual(['127.0.0.1']);

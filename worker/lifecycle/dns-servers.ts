@@ -1,19 +1,19 @@
 /**
- * The DNS servers of a backend. A name that is looked up can carry data out, so a backend whose egress is limited asks only servers
- * within its networks. The firewall cannot see to that alone: servers at loopback of the machine are asked by the engine itself.
+ * The DNS servers of a backend. A look-up can carry data out, so a backend whose egress is limited uses only servers within its
+ * networks. The firewall alone cannot enforce this: the engine itself sends the look-ups to servers at loopback of the machine.
  */
 import { readFile } from 'node:fs/promises';
 import { BlockList, isIPv4 } from 'node:net';
 import type { Egress } from '../../contract/egress.ts';
 
-/** In the network of the container itself, where none is. Without any, the engine would use those of the machine. */
+/** Loopback of the container, where no server listens. Without a server, the engine would use those of the machine. */
 const noServer = '127.0.0.1';
 
-/** Where a machine names its servers. The first names a server of systemd at loopback on many machines, and the second those behind it. */
+/** The files that list a machine's servers. On many machines, the first lists a server of systemd at loopback, the second its upstreams. */
 export const resolverFiles = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'] as const;
 
 interface DnsSources {
-  /** The servers that the node's settings name, if they do. */
+  /** The servers in the node's settings. */
   readonly configured?: readonly string[] | undefined;
   readonly files?: readonly string[];
 }
@@ -34,7 +34,7 @@ export async function dnsServersFor(
   return servers.length === 0 ? [noServer] : servers;
 }
 
-/** The servers that these files name which a container can ask, each once. */
+/** The servers in these files that a container can reach, without duplicates. */
 async function serversIn(files: readonly string[]): Promise<string[]> {
   const texts = await Promise.all(files.map(async (file) => await readFile(file, 'utf8').catch(() => '')));
   const named = texts.flatMap((text) =>

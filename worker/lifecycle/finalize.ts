@@ -1,4 +1,4 @@
-/** The end of a backend on this node: writes it, and removes what is left. */
+/** Ends a backend on this node: writes its end, and removes its container and folders. */
 import type { TerminationKind, TerminationReason } from '../../contract/statuses.ts';
 import { becomeTerminated, terminationOf, terminationFields } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
@@ -10,14 +10,14 @@ import type { Run } from './run.ts';
 /** How a run ended, unless its stop was requested. */
 export interface Outcome {
   readonly exitCode: number | null;
-  /** The cause, for people. */
+  /** The cause, for users. */
   readonly failure?: string | undefined;
   readonly kind?: TerminationKind;
   readonly reason?: TerminationReason;
 }
 
 /** The engine may be restarting. The container does not run, so there is no hurry. */
-const removeAgainAfterMs = 2_000;
+const removeRetryMs = 2_000;
 
 /**
  * Writes the end of a run whose container has exited or was never started, removes what is left, and deletes the run. Only the
@@ -48,7 +48,7 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   let wasLive = false;
   const ended = await run.write((backend) => {
     wasLive = backend.live;
-    // At the time of this write: proxies look for backends that have ended lately.
+    // The time of this write: proxies poll for backends that have ended recently.
     return withEnd(withPeak(backend, run.peakMemoryBytes), { ...outcome, failure }, worker.clock.now());
   });
   if (ended && wasLive)
@@ -103,6 +103,6 @@ async function removeContainerOf(worker: WorkerContext, run: Run): Promise<void>
       worker.closing.throwIfAborted();
       worker.log.warn({ err: error, backend: run.id }, 'Cannot remove the container, trying again');
     }
-    await worker.clock.sleep(removeAgainAfterMs, worker.closing);
+    await worker.clock.sleep(removeRetryMs, worker.closing);
   }
 }

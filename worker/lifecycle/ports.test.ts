@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import type { BackendPlan } from '../../model/backend.ts';
-import { firstLookMs } from '../readiness/reach.ts';
+import { firstCheckMs } from '../readiness/reach.ts';
 import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { WorkerFixture } from '../testing/fixture.ts';
 import { onFirstEngine, oneOnFirstEngine } from '../testing/test-engine.ts';
@@ -26,7 +26,7 @@ async function spawn(
     ExposedPorts,
     ...config,
   });
-  // The plan of tests names a port.
+  // The plan of tests sets a port.
   return await platform.schedule({ imageDigest, port: undefined, ...plan } as Partial<BackendPlan> & {
     imageDigest: string;
   });
@@ -41,7 +41,7 @@ await describeWorker('the port of a backend', (fixture) => {
     return { port: address?.port, variables: variables.split('\n') };
   };
 
-  it.each<[what: string, spawned: Spawned, port: number, told: number]>([
+  it.each<[what: string, spawned: Spawned, port: number, portVariable: number]>([
     ...onFirstEngine<[string, Spawned, number, number]>([
       ['is 8080 without a setting', { script: 'exec httpd -f -h /tmp -p $PORT' }, 8080, 8080],
       [
@@ -86,10 +86,10 @@ await describeWorker('the port of a backend', (fixture) => {
       80,
       80,
     ],
-  ])('%s', async (_what, spawned, port, told) => {
+  ])('%s', async (_what, spawned, port, portVariable) => {
     const { port: found, variables } = await ready(spawned);
     expect(found).toBe(port);
-    expect(variables).toContain(`PORT=${told}`);
+    expect(variables).toContain(`PORT=${portVariable}`);
     expect(variables).toContain('HOST=0.0.0.0');
   });
 
@@ -118,7 +118,7 @@ await describeWorker('the port of a backend', (fixture) => {
     // The port that it opens last.
     const url = `http://${(await platform.stateOf(id))?.address}:8888/`;
     await eventually(async () => await fetch(url).catch(() => undefined));
-    await clock.advance(firstLookMs);
+    await clock.advance(firstCheckMs);
     expect(await eventually(async () => (await platform.get(id)).startProblem)).toBe(
       "listens on 8888 and 8889 (on localhost only), expected 8080: set the service's port to the right one, or let the application listen on $PORT",
     );

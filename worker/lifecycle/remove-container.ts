@@ -4,7 +4,7 @@ import type { WorkerContext } from '../context.ts';
 import { isEngineError } from '../docker/engine-error.ts';
 import { removeOwnMount } from './mounts.ts';
 
-/** Twenty megabytes take a second. Without a limit, an engine that stops sending would delay the end of the backend for ever. */
+/** Twenty megabytes take a second. Without a limit, an engine that stops sending would delay the end of the backend forever. */
 const readLimitMs = 60_000;
 
 /**
@@ -13,7 +13,7 @@ const readLimitMs = 60_000;
  */
 export async function removeContainer(worker: WorkerContext, backend: string, container: string): Promise<void> {
   const { containers } = worker.engine;
-  // What it writes after its log was read would be lost.
+  // Output that it writes after its log was read would be lost.
   if ((await containers.inspect(container))?.phase === 'running') await containers.signal(container, 'SIGKILL');
   await keepLog(worker, backend);
   await containers.remove(container);

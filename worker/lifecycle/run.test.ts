@@ -32,10 +32,10 @@ test('endStartUp cancels the start-up and waits for it', async () => {
   const steps: string[] = [];
   const { promise: cancelled, resolve } = Promise.withResolvers<void>();
   run.startUpSignal.addEventListener('abort', () => resolve());
-  run.startUp(cancelled.then(() => void steps.push('start-up is over')));
+  run.startUp(cancelled.then(() => void steps.push('start-up has ended')));
   await run.endStartUp();
   steps.push('ended');
-  expect(steps).toEqual(['start-up is over', 'ended']);
+  expect(steps).toEqual(['start-up has ended', 'ended']);
   expect(run.signal.aborted).toBe(false);
 });
 

@@ -36,23 +36,23 @@ export function newRun(worker: WorkerContext, backend: Backend, adopted?: RunPar
 }
 
 /**
- * One backend on this node, from its claim until nothing of it is left here. Its steps, of which all but the last two are optional:
+ * One backend on this node, from its claim until all of it is removed. Its steps, of which all but the last two are optional:
  *
  *     startUp             its image is pulled, its container is created and started, its port opens; `endStartUp` cancels this
  *     beginStop           this worker stops it, softly or hard; `hardenStop` makes a soft stop hard
  *     processDied         its process has exited, for whatever reason
  *     finalize            its end is written, and its container and folders are removed
  *     containerGone       no container of it runs or will run: the next holder of its key may start
- *     finish              nothing of it is left here
+ *     finish              all of it is removed
  */
 export class Run {
   readonly id: string;
   readonly containerLease: ContainerLease | undefined;
   /** When this worker adopted it, if an earlier worker started it: what happened in between is unknown. */
   readonly watchedSince: Date | undefined;
-  /** Aborts when nothing of the backend is left here, or the worker closes. */
+  /** Aborts when the run is finished, or the worker closes. */
   readonly signal: AbortSignal;
-  /** Aborts earlier: as soon as its start is cancelled. */
+  /** Aborts with `signal`, and when its start is cancelled. */
   readonly startUpSignal: AbortSignal;
 
   readonly #statuses: Statuses;
@@ -62,7 +62,7 @@ export class Run {
   readonly #gone = Promise.withResolvers<void>();
   readonly #life = new AbortController();
   #backend: Backend;
-  #startUpOver: Promise<void> = Promise.resolve();
+  #startUpEnd: Promise<void> = Promise.resolve();
   #container: RunContainer | undefined;
   #address: string | undefined;
   #image: ImageConfig | undefined;
@@ -102,21 +102,21 @@ export class Run {
     return written;
   }
 
-  /** Resolves when the start-up is over and every requested write is done or has failed. */
+  /** Resolves when the start-up has ended and every requested write is done or has failed. */
   async settled(): Promise<void> {
-    await this.#startUpOver;
+    await this.#startUpEnd;
     await this.#statuses.settled();
   }
 
   /** @param work - must not reject */
   startUp(work: Promise<void>): void {
-    this.#startUpOver = work;
+    this.#startUpEnd = work;
   }
 
-  /** Cancels the start-up, and resolves when it is over. The start-up itself must not await this. */
+  /** Cancels the start-up, and resolves when it has ended. The start-up itself must not await this. */
   async endStartUp(): Promise<void> {
     this.#startUp.abort();
-    await this.#startUpOver;
+    await this.#startUpEnd;
   }
 
   /** Its image is being pulled until the result is disposed. That time does not count as start time. */
@@ -172,7 +172,7 @@ export class Run {
     return this.#container;
   }
 
-  containerMade(id: string): void {
+  containerCreated(id: string): void {
     this.#container = { id, started: false };
   }
 
@@ -189,7 +189,7 @@ export class Run {
     this.#peakMemoryBytes = Math.max(this.#peakMemoryBytes, bytes);
   }
 
-  /** Why the worker stopped it, for people: the first reason counts. */
+  /** The reason why the worker stopped it, for users. The first reason counts. */
   get failure(): string | undefined {
     return this.#failure;
   }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { BackendPlan } from '../../model/backend.ts';
 import { describeWorker, fetchText } from '../testing/fixture.ts';
 
-/** Serves what each attempt printed, and its exit code: `<name> <code>`. */
+/** Runs commands, and serves the exit code of each: `<name> <code>`. */
 function attempts(commands: Readonly<Record<string, string>>): string {
   const lines = Object.entries(commands).map(([name, command]) => `{ ${command}; } 2>>err.txt; echo ${name} $?`);
   return `{ cat /proc/self/status; ${lines.join('; ')}; } > out.txt`;
@@ -11,7 +11,7 @@ function attempts(commands: Readonly<Record<string, string>>): string {
 
 const serve = 'exec httpd -f -p $PORT';
 
-/** What an image may do that starts as root. */
+/** Commands that an image that starts as root may run. */
 const usual = {
   chown: 'touch own && chown 1000:1000 own && chmod 4755 own',
   drop: 'echo ada:x:1000:1000::/:/bin/sh > /etc/passwd && su ada -c "id -u" > user.txt',
@@ -19,7 +19,7 @@ const usual = {
   kill: 'su ada -c "sleep 99 & echo \\$!" > pid.txt && kill -9 $(cat pid.txt)',
 };
 
-/** What no container may do. */
+/** Commands that fail in every container. */
 const hostile = {
   device: 'mknod device b 8 0',
   chroot: 'chroot / true',
@@ -44,7 +44,7 @@ await describeWorker('the security profile of a container', (fixture) => {
     return { id, output, codes: codesIn(output) };
   };
 
-  it('is by default the one of an image that starts as root and goes on as another user', async () => {
+  it('lets an image start as root and continue as another user by default', async () => {
     const { id, output, codes } = await outputOf(
       `${attempts({ ...usual, ...hostile })}; exec httpd -f -p 80 -u 1000:1000`,
       {
@@ -74,7 +74,7 @@ await describeWorker('the security profile of a container', (fixture) => {
     await fixture.platform.end(id);
   });
 
-  it('"root-less" leaves no capability, no root and no file system to write but for folders in memory', async () => {
+  it('"root-less" leaves no capability, no root, and no writable folders except those in memory', async () => {
     const script = `cd /tmp; ${attempts({ write: 'touch /www/x', temporary: 'touch /tmp/x', run: 'touch /run/x', ...hostile })}`;
     const { id, output, codes } = await outputOf(`${script}; ${serve}`, { securityProfile: 'root-less' });
     expect(output).toMatch(/^CapEff:\s+0+$/m);

@@ -96,7 +96,7 @@ await describeWorker('the start of a backend', (fixture) => {
     for (const id of ids) {
       const { layers, layersDone, downloadedBytes, totalBytes } = progress.get(id) ?? {};
       expect([layersDone, downloadedBytes]).toEqual([layers, totalBytes]);
-      // The engine leaves steps of a short download out, so the size may stay unknown.
+      // The engine omits steps of a short download, so the size may stay unknown.
       expect(layers).toBeGreaterThan(0);
     }
     await Promise.all(ids.map((id) => fixture.platform.end(id)));

@@ -1,4 +1,4 @@
-/** How a backend gets from `scheduled` to `ready`. */
+/** Starts a backend, from `scheduled` to `ready`. */
 import { abortable } from '../../core/async/abortable.ts';
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import { advance } from '../../model/backend.ts';
@@ -28,7 +28,7 @@ const engineAwayPauseMs = 500;
 /**
  * Starts a backend, in the background. The run shows the result.
  *
- * @returns resolves when the start needs no permit, now or any more: its container runs, or it waits for something else
+ * @returns resolves when the start needs no permit at the moment: its container runs, or it waits for something else
  */
 export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
   const { promise: needsNoPermit, resolve: onWait } = Promise.withResolvers<void>();
@@ -58,7 +58,7 @@ function beginLoading({ clock }: WorkerContext, run: Run): void {
   void run.write((backend) => advance(backend, 'loading', now));
 }
 
-/** Waits until the previous holder of the key has ended, at most until its last lease is over: after that it must not act. */
+/** Waits until the previous holder of the key has ended, at most until its last lease has ended: after that it must not act. */
 async function waitForPredecessor(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   const { waitsFor } = run.backend;
   if (waitsFor === undefined) return;
@@ -99,7 +99,7 @@ function holderBefore({ runs }: WorkerContext, { backend }: Run): Run | undefine
   });
 }
 
-/** Creates and starts the container, and recovers from the failures from which that is possible. */
+/** Creates and starts the container, and recovers from recoverable failures. */
 async function startContainer(
   worker: WorkerContext,
   run: Run,
@@ -169,7 +169,7 @@ async function createContainer(worker: WorkerContext, run: Run, mountFolder: str
   const address = run.address ?? worker.engine.network.addresses.assign();
   run.useAddress(address);
   const id = await worker.engine.containers.create({ ...spec, address });
-  run.containerMade(id);
+  run.containerCreated(id);
   const now = worker.clock.now();
   void run.write((backend) => advance(backend, 'starting', now));
   run.startUpSignal.throwIfAborted();
@@ -210,7 +210,8 @@ async function recoverFrom(worker: WorkerContext, run: Run, error: unknown): Pro
 async function mountOf(worker: WorkerContext, run: Run): Promise<string | undefined> {
   if (run.backend.mount === undefined) return undefined;
   const { mountFolder } = worker.settings;
-  if (mountFolder === undefined) throw new StartFailure('A mount was asked for, and this node has none configured');
+  if (mountFolder === undefined)
+    throw new StartFailure('The service requires a mount, and this node has no mount folder configured');
   return await openMount(mountFolder, run.backend);
 }
 

@@ -37,7 +37,7 @@ export class Statuses {
   #pending: Pending[] = [];
   #writing: Promise<void> | undefined;
 
-  /** @param closing - aborts when the worker closes: what is not written by then is left to the next worker */
+  /** @param closing - aborts when the worker closes: unwritten changes are left to the next worker */
   constructor(deps: StatusesDeps, id: string, closing: AbortSignal) {
     this.#deps = deps;
     this.#id = id;

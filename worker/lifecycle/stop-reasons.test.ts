@@ -5,7 +5,7 @@ import { backends, touch } from '../../model/backend.ts';
 import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
 import { eventually, polite } from '../testing/test-platform.ts';
 
-await describeWorker('what a backend is stopped for', (fixture) => {
+await describeWorker('the reasons for which a backend is stopped', (fixture) => {
   it.concurrent('carries out a stop without a job', async () => {
     const id = await fixture.platform.schedule({ imageDigest: await fixture.platform.images.add(polite) });
     await fixture.platform.until(id, 'ready');

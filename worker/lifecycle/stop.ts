@@ -10,8 +10,8 @@ import type { StopSignal } from '../docker/containers.ts';
 import { checkContainer } from './container-exit.ts';
 import type { Run } from './run.ts';
 
-/** How long a stop waits for the store: a store that answers has it by then, so no new connection is sent to the backend. */
-const storeHoldsUpMs = 2_000;
+/** How long a stop waits until it is stored: a store that answers has it by then, so that no new client connects to the backend. */
+const storeWaitMs = 2_000;
 
 /** How often a container that is being stopped is inspected, because an event may be lost. */
 const inspectEveryMs = 1_000;
@@ -30,7 +30,7 @@ export function stopBackend(worker: WorkerContext, run: Run, kind: TerminationKi
   });
 }
 
-/** Carries out what a backend's document says: a requested stop, or an end that another component has written. */
+/** Carries out the stop in a backend's document: a requested one, or an end that another component has written. */
 export function applyStopRequest(worker: WorkerContext, run: Run, backend: Backend | undefined): void {
   if (!backend?.live) stopBackend(worker, run, 'hard', 'lost');
   else if (backend.stop) stopBackend(worker, run, backend.stop.kind, backend.stop.reason);
@@ -51,10 +51,10 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
   }
   // A lease ends whether or not the store answers. Otherwise no client should be sent to a backend that is about to end.
   if (reason !== 'keyexpired') {
-    await settledWithin({ clock: worker.clock, ms: storeHoldsUpMs, signal: run.signal }, async () => await written);
+    await settledWithin({ clock: worker.clock, ms: storeWaitMs, signal: run.signal }, async () => await written);
   }
   if (run.stopKind === 'soft') {
-    // A program may take a second request for impatience.
+    // A program may quit at once on a second request.
     if (!(await run.containerLease?.hasAskedToStop())) await signalUntilGone(worker, run, 'stop', run.hardStop);
     if (await isGoneInTime(worker, run)) return;
     harden(worker, run, reason);
@@ -62,18 +62,18 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
   await signalUntilGone(worker, run, 'SIGKILL');
 }
 
-/** Waits for the exit until the grace time is over or the stop becomes hard. */
+/** Waits for the exit until the grace time has passed or the stop becomes hard. */
 async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
-  const graceOver = new AbortController();
-  using _timer = worker.clock.after(graceLeftMs(worker, run), () => graceOver.abort());
-  const hurry = AbortSignal.any([run.hardStop, graceOver.signal, run.signal]);
+  const grace = new AbortController();
+  using _timer = worker.clock.after(graceLeftMs(worker, run), () => grace.abort());
+  const hurry = AbortSignal.any([run.hardStop, grace.signal, run.signal]);
   while (!hurry.aborted) {
     if (await isGone(worker, run, hurry)) return true;
   }
   return run.signal.aborted;
 }
 
-/** What is left of the grace time: an earlier worker may have begun the stop. */
+/** The rest of the grace time: an earlier worker may have begun the stop. */
 function graceLeftMs(worker: WorkerContext, run: Run): number {
   const graceMs = worker.settings.stopGraceSeconds * 1000;
   const begun = run.backend.history.findLast(({ status }) => status === 'terminating')?.time;

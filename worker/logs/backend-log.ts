@@ -54,7 +54,7 @@ export async function* readBackendLog(
 }
 
 /**
- * Yields what the engine has kept of a container's log, then follows it unless only stored lines are wanted.
+ * Yields the engine's log of a container, then follows it unless only stored lines are wanted.
  *
  * @param hasEnded - whether the container has exited: its last output is then a line, even without a newline
  */

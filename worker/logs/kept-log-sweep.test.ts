@@ -113,7 +113,7 @@ test('the limit holds between the regular passes, from the first log on, without
   const left = await kept();
   expect(left).toEqual(Array.from(left, (_, i) => `log-${299 - i}`).sort());
   expect(left.length).toBeGreaterThanOrEqual(90);
-  // Each pass makes room for ten or more.
+  // Each pass frees the space of ten or more.
   expect(logged.length).toBeLessThanOrEqual(31);
   expect(logged.reduce((sum, { logs: count }) => sum + count, 0)).toBe(395 - left.length);
 });

@@ -48,7 +48,7 @@ export interface KeptLogSweepDeps {
 export class KeptLogSweep {
   readonly #deps: KeptLogSweepDeps;
   readonly #maxBytes: number;
-  readonly #over = new AbortController();
+  readonly #closing = new AbortController();
   /** Logs that are being written, with their future size on the disk. */
   readonly #writing = new Map<string, number>();
   /** Logs that were written since the last pass began, in order: after the clock was set back, their times would be the oldest. */
@@ -56,7 +56,7 @@ export class KeptLogSweep {
   #count = 0;
   #last: string | undefined;
   #bytes = 0;
-  /** The part of it that the pass in progress may miss: logs that were being written when it began, or were written since. */
+  /** The part of `#bytes` that the pass in progress may miss: logs that were being written when it began, or were written since. */
   #bytesSince = 0;
   #pass: Promise<void> | undefined;
   #isToRepeat = false;
@@ -77,7 +77,7 @@ export class KeptLogSweep {
       [Symbol.asyncDispose]: async () => {
         timer[Symbol.dispose]();
         this.#timer = undefined;
-        this.#over.abort(new Error('The worker is closing'));
+        this.#closing.abort(new Error('The worker is closing'));
         await settledWithin({ ms: closeWithinMs }, async () => await this.#pass);
       },
     };
@@ -112,7 +112,7 @@ export class KeptLogSweep {
 
   #sweepOrLog(): void {
     this.sweep().catch((error: unknown) => {
-      if (this.#over.signal.aborted) return;
+      if (this.#closing.signal.aborted) return;
       // The next log will not remove the cause: try again after as many bytes as a pass would have removed.
       this.#bytes = Math.min(this.#bytes, this.#maxBytes * shareLeft);
       this.#deps.log.warn({ err: error }, 'Cannot sweep the kept logs');
@@ -172,7 +172,7 @@ export class KeptLogSweep {
   async *#files(nowMs: number): AsyncGenerator<KeptFile, void, void> {
     const { folder } = this.#deps.settings;
     for await (const { name } of (await ifPresent(opendir(folder))) ?? []) {
-      this.#over.signal.throwIfAborted();
+      this.#closing.signal.throwIfAborted();
       const path = join(folder, name);
       const found = await lstat(path).catch(() => undefined);
       // Checked after lstat: the writing may just have begun.

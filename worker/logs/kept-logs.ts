@@ -62,7 +62,7 @@ export class KeptLogs {
     return this.#sweep.begin();
   }
 
-  /** Removes them now. */
+  /** Removes such logs now. */
   async sweep(): Promise<void> {
     await this.#sweep.sweep();
   }

@@ -1,4 +1,4 @@
-/** Assembles the lines of a log from the entries that the engine kept of a container's output. */
+/** Assembles the lines of a container's log from the engine's entries. */
 import { maxLineBytes } from '../../contract/backend-streams.ts';
 import type { LogRecord } from '../../contract/backend-streams.ts';
 import type { LogEntry } from '../docker/log-frames.ts';

@@ -1,10 +1,10 @@
-/** Whether this node is drained: it then accepts no new backends, and those that it has run on. */
+/** Whether this node is drained: it then accepts no new backends, and its running backends continue. */
 import { nodeDrainChanged } from '../../contract/messages.ts';
 import { nodes } from '../../model/node.ts';
 import type { Node } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** What the node's document said when this worker last read or wrote it. */
+/** The drain state in the node's document when this worker last read or wrote it. */
 export class NodeDrain {
   #isDrained = false;
   readonly #listeners: (() => void)[] = [];

@@ -49,7 +49,7 @@ describe.skipIf(why !== undefined)(`the health of an engine ${why ?? ''}`, () =>
     await gate?.[Symbol.asyncDispose]();
   });
 
-  /** Resolves when the health has changed this often. The time does not pass while an engine that answers has yet to do so. */
+  /** Resolves when the health has changed this many times. The clock is not advanced while a check waits for an engine that answers. */
   const untilChanged = async (times: number, { isSilent = false } = {}) => {
     await eventually(async () => {
       if (changes.length >= times) return true;

@@ -19,7 +19,7 @@ export interface EngineHealthDeps {
 /** Checks the engine until disposed. Before the first check, the engine counts as healthy. */
 export class EngineHealth implements AsyncDisposable {
   readonly #deps: EngineHealthDeps;
-  readonly #over = new AbortController();
+  readonly #closing = new AbortController();
   readonly #listeners = new Set<() => void>();
   readonly #checking: Promise<void>;
   #problem: EngineError | undefined;
@@ -41,16 +41,16 @@ export class EngineHealth implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listeners.clear();
-    this.#over.abort();
+    this.#closing.abort();
     await this.#checking;
   }
 
   async #checkRepeatedly(): Promise<void> {
     for (;;) {
-      await this.#deps.clock.sleep(checkEveryMs, this.#over.signal).catch(() => {});
-      if (this.#over.signal.aborted) return;
+      await this.#deps.clock.sleep(checkEveryMs, this.#closing.signal).catch(() => {});
+      if (this.#closing.signal.aborted) return;
       const problem = await this.#check();
-      if (this.#over.signal.aborted) return;
+      if (this.#closing.signal.aborted) return;
       if ((problem === undefined) !== (this.#problem === undefined)) this.#change(problem);
     }
   }
@@ -58,7 +58,7 @@ export class EngineHealth implements AsyncDisposable {
   async #check(): Promise<EngineError | undefined> {
     const { clock, engine } = this.#deps;
     try {
-      const limit = { clock, ms: answerLimitMs, signal: this.#over.signal };
+      const limit = { clock, ms: answerLimitMs, signal: this.#closing.signal };
       await withTimeout(limit, async (signal) => await engine.ping(signal));
       return undefined;
     } catch (error) {

@@ -9,7 +9,7 @@ import type { Worker } from '../worker.ts';
 const why = await whyNoTests();
 
 /** The requests that a deadlocked engine 20.10 does not answer: all that concern networks. */
-const lockedUp = /^(?:\w+ \/networks|POST \/containers\/\w+\/(?:start|stop|kill)|DELETE \/containers)/;
+const deadlocked = /^(?:\w+ \/networks|POST \/containers\/\w+\/(?:start|stop|kill)|DELETE \/containers)/;
 
 describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why ?? ''}`, () => {
   let fixture: GatedPlatform;
@@ -25,13 +25,13 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
     await fixture?.[Symbol.asyncDispose]();
   });
 
-  const untilItSays = async (problem: RegExp | undefined) => {
+  const untilPingReports = async (problem: RegExp | undefined) => {
     await eventually(async () => {
-      const said = await worker.ping().then(
+      const reported = await worker.ping().then(
         () => undefined,
         (error: Error) => error.message,
       );
-      return (problem === undefined ? said === undefined : problem.test(said ?? '')) || undefined;
+      return (problem === undefined ? reported === undefined : problem.test(reported ?? '')) || undefined;
     });
   };
 
@@ -39,8 +39,8 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
     const imageDigest = await platform.images.add(polite);
     await platform.pull(imageDigest);
     await worker.ping();
-    gate.silence(lockedUp);
-    await untilItSays(/has not answered for 10 seconds/);
+    gate.silence(deadlocked);
+    await untilPingReports(/has not answered for 10 seconds/);
     const notified = await platform.schedule({ imageDigest });
     const unnotified = await platform.schedule({ imageDigest }, false);
     // Each pass over all backends begins with a list of containers: one whole pass has been made.
@@ -51,7 +51,7 @@ describe.skipIf(why !== undefined)(`a worker whose engine stops answering ${why 
       expect((await platform.get(id)).node).toBeUndefined();
     }
     gate.open();
-    await untilItSays(undefined);
+    await untilPingReports(undefined);
     await Promise.all([notified, unnotified].map((id) => platform.until(id, 'ready')));
     await Promise.all([notified, unnotified].map((id) => platform.end(id)));
   });

@@ -8,7 +8,7 @@ import { NodeReachability } from './node-reachability.ts';
 import { stopBackend } from '../lifecycle/stop.ts';
 
 /** The pause after a failed heartbeat, so that a failure does not use up a sixth of the lease. */
-const beatAgainAfterMs = 2_000;
+const retryAfterMs = 2_000;
 
 /**
  * Writes a heartbeat of this node now, and then regularly until disposed. Throws if the first heartbeat fails.
@@ -26,39 +26,39 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
       if (run.backend.key !== undefined) stopBackend(worker, run, kind, 'keyexpired');
     }
   });
-  const over = new AbortController();
+  const closing = new AbortController();
   const reachability = new NodeReachability(worker, isPublic ? gateway : undefined);
-  const beatAndCheck = async () => {
-    await beat(worker, deadlines, about);
+  const writeAndCheck = async () => {
+    await writeHeartbeat(worker, deadlines, about);
     await reachability.check();
   };
-  await beatAndCheck();
-  const beating = beatRepeatedly(worker, beatAndCheck, over.signal);
+  await writeAndCheck();
+  const writing = writeHeartbeats(worker, writeAndCheck, closing.signal);
   return {
     [Symbol.asyncDispose]: async () => {
-      over.abort();
+      closing.abort();
       deadlines[Symbol.dispose]();
-      await beating;
+      await writing;
     },
   };
 }
 
-async function beatRepeatedly(worker: WorkerContext, beat: () => Promise<void>, signal: AbortSignal): Promise<void> {
+async function writeHeartbeats(worker: WorkerContext, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
   let pauseMs = nodeHeartbeatMs;
   for (;;) {
     await untilDue(worker.machineClock, pauseMs, signal).catch(() => {});
     if (signal.aborted) return;
     try {
-      await beat();
+      await write();
       pauseMs = nodeHeartbeatMs;
     } catch (error) {
-      pauseMs = beatAgainAfterMs;
+      pauseMs = retryAfterMs;
       worker.log.warn({ err: error }, 'Heartbeat of the node failed, trying again');
     }
   }
 }
 
-async function beat(
+async function writeHeartbeat(
   worker: WorkerContext,
   deadlines: LeaseDeadlines,
   about: Pick<Node, 'startedAt' | 'gateway' | 'ownMachineGateway'>,
@@ -74,7 +74,7 @@ async function beat(
     ...(settings.machine !== undefined && { machine: settings.machine }),
     ...about,
   };
-  // An administrator's word outlasts the process.
+  // The drain by an administrator outlasts the process.
   const written = await upsert(store, nodes, node.id, (current) =>
     current?.drainedAt ? { ...node, drainedAt: current.drainedAt } : node,
   );

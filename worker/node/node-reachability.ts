@@ -3,7 +3,7 @@ import { isAlive, nodes } from '../../model/node.ts';
 import type { NodeGateway } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** Host names that lead every machine to itself. */
+/** Host names by which every machine reaches itself. */
 const ownNames = /^(?:localhost|127\.[\d.]+|::1|host\.docker\.internal)$/;
 
 /** Whether other machines may reach a gateway, judged by its host name. */

@@ -1,7 +1,7 @@
 /*
- * What the worker runs inside of a container beside its program, through the engine: the worker itself may be in a container and
- * see neither the network namespace nor the processes of this one. Every container sees this program as `/.berth/port-helper`,
- * read-only. It is no part of the image, needs nothing from it, and ends with the container, as every process in it does.
+ * The worker runs this program inside of a container, beside the container's own, through the engine: the worker itself may be in a
+ * container and see neither the network namespace nor the processes of this one. Every container sees this program as
+ * `/.berth/port-helper`, read-only. It is not part of the image, needs nothing from it, and ends with the container.
  *
  *   port-helper listeners
  *       Prints the local address of each socket that listens, as /proc/net/tcp and tcp6 have it: hexadecimal, one a line.
@@ -13,7 +13,7 @@
  *   port-helper within SECONDS PROGRAM [ARGUMENT...]
  *       Runs a program that SIGALRM ends if it runs for longer than this.
  *
- * Exit codes: 0; 1 with a message if something fails, 2 for arguments that are not these, 126 if PROGRAM cannot be executed, 127
+ * Exit codes: 0; 1 with a message if something fails, 2 for any other arguments, 126 if PROGRAM cannot be executed, 127
  * if it is not found.
  */
 #define _GNU_SOURCE
@@ -81,7 +81,7 @@ struct end {
   bool has_ended;
   /* We send no more. */
   bool is_shut;
-  /* What is still to be written to this connection. */
+  /* Bytes that are still to be written to this connection. */
   char *pending;
   size_t offset, length;
 };
@@ -118,7 +118,7 @@ static void close_link(struct link *link, bool abruptly) {
   watch_listener(true);
 }
 
-/* Watches a connection for what can be done with it. Without that it is not watched at all: epoll would report its end for ever. */
+/* Watches a connection for its next operations. Without any it is not watched at all: epoll would report its end forever. */
 static bool watch(struct end *end) {
   uint32_t wanted = 0;
   if (end->is_connecting || end->length > 0) wanted |= EPOLLOUT;
@@ -132,7 +132,7 @@ static bool watch(struct end *end) {
 
 static bool would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-/* Passes the end of one direction on, once everything before it is written. */
+/* Forwards the end of one direction, once everything before it is written. */
 static void pass_end(struct end *from) {
   struct end *to = from->other;
   if (!from->has_ended || to->length > 0 || to->is_shut) return;
@@ -161,7 +161,7 @@ static bool keep(struct end *end, const char *bytes, size_t length) {
   return true;
 }
 
-/* Reads once and writes it to the other side; keeps what does not fit there. */
+/* Reads once and writes to the other side; keeps the bytes that the other side does not accept. */
 static bool copy(struct end *from) {
   struct end *to = from->other;
   ssize_t received = recv(from->fd, buffer, sizeof buffer, 0);
@@ -213,7 +213,7 @@ static void start_end(struct end *end, struct link *link, struct end *other, int
 static void accept_client(void) {
   int client = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (client < 0) {
-    /* Out of descriptors or memory: the next link that closes makes room. */
+    /* Out of descriptors or memory: the next link that closes frees some. */
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) watch_listener(false);
     return;
   }
@@ -231,7 +231,7 @@ static void accept_client(void) {
   if (!has_begun || !watch(&link->program)) close_link(link, true);
 }
 
-/* Parses an address and a port into a socket address. Returns its length, or 0 if they are none. */
+/* Parses an address and a port into a socket address. Returns its length, or 0 if they are not valid. */
 static socklen_t parse(const char *address, const char *port, struct sockaddr_storage *into) {
   char *end;
   unsigned long number = strtoul(port, &end, 10);

@@ -22,7 +22,7 @@ function run(...args: string[]): ChildProcess {
   return child;
 }
 
-/** Reads to the end. `buffer(socket)` alone would then destroy the socket, with what it has yet to write. */
+/** Reads to the end. `buffer(socket)` alone would then destroy the socket, with its unwritten data. */
 async function readAll(socket: Socket): Promise<Buffer> {
   return await buffer(socket.iterator({ destroyOnReturn: false }));
 }
@@ -55,16 +55,16 @@ function client(port: number): Socket {
   return socket;
 }
 
-test('bytes and the end of each direction pass by themselves', async () => {
+test('the bytes and the end of each direction are forwarded separately', async () => {
   const { port } = await forwarded((socket) => {
-    void text(socket).then((said) => socket.end(`heard ${said}`));
+    void text(socket).then((said) => socket.end(`received ${said}`));
   });
   const socket = client(port);
   socket.end('hello');
-  expect(await text(socket)).toBe('heard hello');
+  expect(await text(socket)).toBe('received hello');
 });
 
-test('much arrives whole, both ways at once, although neither side reads for a while', async () => {
+test('large transfers in both directions at once arrive complete, although neither side reads for a while', async () => {
   const received: boolean[] = [];
   const bytes = Buffer.alloc(8 * 1024 * 1024, 'abcdefgh');
   const { port } = await forwarded((socket) => {
@@ -84,7 +84,7 @@ test('much arrives whole, both ways at once, although neither side reads for a w
   await expect.poll(() => received).toEqual([true]);
 });
 
-test('a reset and a refusal of the program reach the client', async () => {
+test('the client sees a reset or a refused connection of the program', async () => {
   const { port, server } = await forwarded((socket) => socket.once('data', () => socket.resetAndDestroy()));
   const reset = client(port);
   reset.write('x');
@@ -93,26 +93,26 @@ test('a reset and a refusal of the program reach the client', async () => {
   expect(await once(client(port), 'error')).toMatchObject([{ code: 'ECONNRESET' }]);
 });
 
-test('many connections pass side by side', async () => {
+test('many connections are forwarded at a time', async () => {
   const { port } = await forwarded((socket) => socket.pipe(socket));
   const said = Array.from({ length: 300 }, (_, i) => `client ${i}`);
-  const heard = await Promise.all(
+  const received = await Promise.all(
     said.map(async (words) => {
       const socket = client(port);
       socket.end(words);
       return await text(socket);
     }),
   );
-  expect(heard).toEqual(said);
+  expect(received).toEqual(said);
 });
 
-test('an address in use ends it, with the reason', async () => {
+test('it ends with the reason if the address is in use', async () => {
   const { port } = await forwarded(() => {});
   const second = run('forward', '127.0.0.1', String(port), '127.0.0.2');
   expect(await text(second.stderr!)).toMatch(/bind: Address .*in use/);
 });
 
-test('it lists what listens', async () => {
+test('it lists the sockets that listen', async () => {
   const server = createServer().listen(0, '127.0.0.3');
   await once(server, 'listening');
   opened.push(() => server.close());

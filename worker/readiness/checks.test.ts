@@ -10,7 +10,7 @@ afterEach(() => {
   for (const close of opened.splice(0)) close();
 });
 
-/** A server that answers each connection with these bytes, and what it was sent. */
+/** A server that answers each connection with these bytes, and the data that it received. */
 async function answering(answer: string | ((socket: Socket) => void)): Promise<{ port: number; sent: string[] }> {
   const sent: string[] = [];
   const server = createTcpServer((socket) => {
@@ -42,7 +42,7 @@ describe('the HTTP check', () => {
     expect(sent.join('')).toMatch(/^GET \/up\?a=b HTTP\/1\.1\r\nhost: localhost\r\n/i);
   });
 
-  test('a body without an end does not hold it up', async () => {
+  test('the check does not wait for the end of a body', async () => {
     const { port } = await answering('HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx');
     expect(await httpCheck({ host: '127.0.0.1', port, path: '/' }, systemClock)(never)).toBeUndefined();
   });
@@ -61,7 +61,7 @@ describe('the HTTP check', () => {
     );
   });
 
-  test('an answer that does not come is a problem, and ends with its signal', async () => {
+  test('a missing answer is a problem, and the check ends with its signal', async () => {
     const asked = Promise.withResolvers<void>();
     const { port } = await answering(() => asked.resolve());
     const clock = new ManualClock();
@@ -77,19 +77,19 @@ describe('the HTTP check', () => {
   });
 });
 
-test('a check is repeated until it finds nothing, and a lasting problem is told once', async () => {
-  const told: string[] = [];
+test('a check is repeated until it finds no problem, and a lasting problem is reported once', async () => {
+  const reported: string[] = [];
   const clock = new ManualClock(new Date(0));
   const checking = untilChecked(
     async () => (clock.now().getTime() < 1_700 ? 'is not there yet' : undefined),
-    { clock, onProblem: (problem) => told.push(problem) },
+    { clock, onProblem: (problem) => reported.push(problem) },
     never,
   );
   await clock.advance(999);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   await clock.advance(10_000);
   await checking;
-  expect(told).toEqual(['is not there yet']);
+  expect(reported).toEqual(['is not there yet']);
 });
 
 test('a check that throws is repeated, and ends with its signal', async () => {

@@ -1,29 +1,29 @@
-/** What a service may ask of its backends before they count as ready, beyond an open port. */
+/** The checks that a service may require before a backend counts as ready, beyond an open port. */
 import { request } from '../../core/http/node-http.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { portHelperTarget } from '../docker/containers.ts';
 import type { Containers } from '../docker/containers.ts';
 import type { ImageHealthcheck } from '../docker/image-config.ts';
 
-/** Tries once. Returns `undefined` if the application is ready, or what is wrong; that continues "The container". */
+/** Checks once. Returns `undefined` if the application is ready, or the problem, as the rest of a sentence after "The container". */
 export type Check = (signal: AbortSignal) => Promise<string | undefined>;
 
-/** As a person waits for the answer, the next attempt must not wait for one that hangs. */
+/** A user waits for the result, so the next attempt must not wait for one that hangs. */
 const answerWithinMs = 5_000;
 
-/** Answers beyond these are errors. A redirect is an answer: many applications lead to a log-in. */
+/** Statuses outside of this range are errors. A redirect is not: many applications redirect to a log-in. */
 const firstGoodStatus = 200;
 const firstBadStatus = 400;
 
-/** What `port-helper within` ends a program with. */
+/** The exit code of a program that `port-helper within` has ended. */
 const sigalrmExit = 128 + 14;
 
 /** An attempt costs a request or a program; most applications are ready a moment after they listen. */
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
 
-/** A problem of the first moments is none. */
-const tellAfterMs = 1_000;
+/** Earlier problems are not reported: most applications need a moment. */
+const reportAfterMs = 1_000;
 
 interface HttpTarget {
   readonly host: string;
@@ -31,7 +31,7 @@ interface HttpTarget {
   readonly path: string;
 }
 
-/** Requests a path. The application sees the host `localhost`, which those accept that accept few. */
+/** Requests a path. The application sees the host `localhost`, which most lists of allowed hosts contain. */
 export function httpCheck(target: HttpTarget, clock: Clock): Check {
   const { path } = target;
   return async (signal) => {
@@ -96,7 +96,7 @@ export async function untilChecked(
   signal: AbortSignal,
 ): Promise<void> {
   const startMs = clock.now().getTime();
-  let told: string | undefined;
+  let reported: string | undefined;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     signal.throwIfAborted();
     const problem = await check(signal).catch((error: unknown) => {
@@ -104,8 +104,8 @@ export async function untilChecked(
       return `cannot be checked: ${error instanceof Error ? error.message : String(error)}`;
     });
     if (problem === undefined) return;
-    if (problem !== told && clock.now().getTime() - startMs >= tellAfterMs) {
-      told = problem;
+    if (problem !== reported && clock.now().getTime() - startMs >= reportAfterMs) {
+      reported = problem;
       onProblem(problem);
     }
     await clock.sleep(pauseMs, signal);

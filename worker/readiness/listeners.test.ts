@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { detourTo, explainListeners, parseListeners } from './listeners.ts';
+import { portForwardFor, explainListeners, parseListeners } from './listeners.ts';
 import type { Listener } from './listeners.ts';
 
 const all4: Listener = { scope: 'all', family: 4, port: 8080 };
@@ -30,30 +30,30 @@ test('listeners are parsed as the kernel prints them, without the DNS server of 
 });
 
 test.each(['', 'x', '0100007F', '0100007F:1F90 more', '0100007F:0000', '00:1F90', '\0'])(
-  'what is no listener is left out: %j',
+  'a line that is not a listener is ignored: %j',
   (line) => expect(parseListeners(line)).toEqual([]),
 );
 
-describe('a detour', () => {
+describe('a port forward', () => {
   test.each([
     ['localhost', [local4], '127.0.0.1'],
     ['localhost of both families', [local6, local4], '127.0.0.1'],
     ['localhost of IPv6', [local6], '::1'],
     ['every address of IPv6, which IPv4 may not reach', [all6], '::1'],
-  ])('leads to a program on %s', (_what, listeners: Listener[], target) => {
-    expect(detourTo(listeners, { port: 8080 })).toEqual({ port: 8080, target });
+  ])('reaches a program on %s', (_what, listeners: Listener[], target) => {
+    expect(portForwardFor(listeners, { port: 8080 })).toEqual({ port: 8080, target });
   });
 
-  test('is not needed to a program that listens on every address', () => {
-    expect(detourTo([all4], { port: 8080 })).toBeUndefined();
+  test('is not needed for a program that listens on every address', () => {
+    expect(portForwardFor([all4], { port: 8080 })).toBeUndefined();
   });
 
-  test('leads to the expected port before the other one, and to no third', () => {
+  test('prefers the expected port to the other one, and ignores all others', () => {
     const at = (port: number): Listener => ({ ...local4, port });
     const ports = { port: 80, otherwise: 8080 };
-    expect(detourTo([at(8080), at(80)], ports)?.port).toBe(80);
-    expect(detourTo([at(8080), at(9000)], ports)?.port).toBe(8080);
-    expect(detourTo([at(9000)], ports)).toBeUndefined();
+    expect(portForwardFor([at(8080), at(80)], ports)?.port).toBe(80);
+    expect(portForwardFor([at(8080), at(9000)], ports)?.port).toBe(8080);
+    expect(portForwardFor([at(9000)], ports)).toBeUndefined();
   });
 });
 
@@ -79,7 +79,7 @@ test.each([
   expect(explainListeners(listeners, { port: 80 }, isConfigured)).toBe(words);
 });
 
-test('a container that opens hundreds of ports does not fill the sentence', () => {
+test('the sentence names a limited number of ports', () => {
   const many = Array.from({ length: 256 }, (_, i): Listener => ({ ...all4, port: 1000 + i }));
   expect(explainListeners(many, { port: 80 }, false)).toMatch(
     /^listens on 1000, 1001, 1002, 1003, 1004 and others, expected/,

@@ -1,4 +1,4 @@
-/** What listens in a container, and what follows from that for a port on which nothing answers. */
+/** The sockets that listen in a container, and what they mean for a port that does not answer. */
 import type { ExpectedPorts } from '../../model/backend-port.ts';
 
 export interface Listener {
@@ -28,7 +28,7 @@ export function parseListeners(output: string): Listener[] {
   });
 }
 
-/** The kernel prints the number in the order of this machine's bytes, which is little-endian on all processors we know. */
+/** The kernel prints the number in the order of this machine's bytes, which is little-endian on all supported processors. */
 function scopeOf4(hex: string): Listener['scope'] | undefined {
   const address = [...Buffer.from(hex, 'hex').reverse()].join('.');
   if (address === engineDns) return undefined;
@@ -42,17 +42,20 @@ function scopeOf6(hex: string): Listener['scope'] | undefined {
   return hex === `${'0'.repeat(24)}01000000` ? 'localhost' : 'other';
 }
 
-/** An address of the container on which a port is open that nothing else reaches. */
-export interface Detour {
+/** A port that is open at an address that only the container reaches. */
+export interface PortForward {
   readonly port: number;
   readonly target: '127.0.0.1' | '::1';
 }
 
 /**
- * How a port is reached on which a container does not answer: through a forwarder if its program listens on localhost, or on IPv6
- * alone. The expected port is preferred to the other one. `undefined` if the container listens on neither in such a way.
+ * The forward that a port needs whose program listens on localhost, or on IPv6 alone. The expected port is preferred to the other one.
+ * `undefined` if no forward helps.
  */
-export function detourTo(listeners: readonly Listener[], { port, otherwise }: ExpectedPorts): Detour | undefined {
+export function portForwardFor(
+  listeners: readonly Listener[],
+  { port, otherwise }: ExpectedPorts,
+): PortForward | undefined {
   const ports = otherwise === undefined ? [port] : [port, otherwise];
   const [first] = ports.flatMap((each) => listeners.filter((listener) => listener.port === each));
   if (!first || first.scope === 'other' || (first.scope === 'all' && first.family === 4)) return undefined;
@@ -60,11 +63,12 @@ export function detourTo(listeners: readonly Listener[], { port, otherwise }: Ex
   return { port: first.port, target: isOn4 ? '127.0.0.1' : '::1' };
 }
 
-/** The most ports that a sentence names: a longer list is hard to read. */
+/** The largest number of ports that a sentence names: a longer list is hard to read. */
 const maxNamed = 5;
 
 /**
- * What a container listens on that does not answer on its port, and what to change; it continues "The container" or "It".
+ * The ports on which a container listens that does not answer on its port, and what to change. It is the rest of a sentence after
+ * "The container" or "It".
  *
  * @param isConfigured - whether the service or the request names the port
  */

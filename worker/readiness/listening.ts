@@ -1,4 +1,4 @@
-/** Finds the port of a container that accepts connections, without another sign of life than a connection that is closed at once. */
+/** Finds the port of a container that accepts connections. The application sees only connections that are closed at once. */
 import { connect } from 'node:net';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
@@ -28,8 +28,8 @@ export function pauseAfter(elapsedMs: number): number {
 }
 
 /**
- * Waits until the expected port accepts a connection, or only the other one does, and returns that port. The application sees only
- * that connection, which is closed at once, and on the other port an earlier one. Rejects with the signal's reason when it aborts.
+ * Waits until the expected port, or only the other one, accepts a connection, and returns that port. The application sees that
+ * connection, and on the other port an earlier one. Rejects with the signal's reason when it aborts.
  */
 export async function untilListening(
   { host, ports: { port, otherwise } }: Expectation,

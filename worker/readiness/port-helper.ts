@@ -1,4 +1,4 @@
-/** The program that the worker runs inside of containers: it lists what listens there, and forwards to what listens on localhost. */
+/** The program that the worker runs inside of containers: it lists listening sockets, and forwards ports to programs on localhost. */
 import { chmod, copyFile, mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryPath } from '../../core/files/durable.ts';
@@ -11,7 +11,7 @@ import type { Listener } from './listeners.ts';
 /** The build for each processor, by Node's name for it. */
 const builds: Readonly<Record<string, string>> = { x64: 'port-helper-amd64', arm64: 'port-helper-arm64' };
 
-/** `nobody` and `nogroup`: it needs no rights, and shall have none that the container's program has. */
+/** `nobody` and `nogroup`: it needs no rights, and must not have those of the container's program. */
 const user = '65534:65534';
 
 /** Reading two files takes milliseconds, and starting a program in a container a tenth of a second under load. */
@@ -47,7 +47,7 @@ export async function installPortHelper({ settings, engine, log }: WorkerDeps): 
   }
 }
 
-/** What listens in a running container. Throws an `EngineError` if the helper cannot run there. */
+/** The sockets that listen in a running container. Throws an `EngineError` if the helper cannot run there. */
 export async function listListeners(containers: Containers, id: string, signal: AbortSignal): Promise<Listener[]> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(listMs)]);
   const { output } = await containers.execute(

@@ -1,15 +1,15 @@
-/** While the port of a container stays closed: forwards to a program on localhost, or explains what listens instead. */
+/** While the port of a container stays closed: forwards it to a program on localhost, or reports which ports are open instead. */
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
 import type { Containers } from '../docker/containers.ts';
-import { detourTo, explainListeners } from './listeners.ts';
+import { explainListeners, portForwardFor } from './listeners.ts';
 import { forwardPort, listListeners } from './port-helper.ts';
 
-/** Most applications listen by then, without the 50 ms of CPU that a program in a container costs. */
-export const firstLookMs = 750;
+/** Most applications listen by then. A check runs a program in the container, which costs 50 ms of CPU time. */
+export const firstCheckMs = 750;
 
-/** To an application that takes minutes, a look every ten seconds costs little. */
+/** For an application that takes minutes to start, a check every ten seconds costs little. */
 const longestPauseMs = 10_000;
 
 export interface Closed {
@@ -18,7 +18,7 @@ export interface Closed {
   readonly host: string;
   readonly ports: ExpectedPorts;
   readonly isConfigured: boolean;
-  /** Called with what the container listens on when that has changed; it continues "The container". */
+  /** Called when the problem has changed. The problem is the rest of a sentence after "The container". */
   readonly onProblem: (problem: string) => void;
 }
 
@@ -28,38 +28,39 @@ export interface ReachDeps {
   readonly log: Log;
 }
 
-/** Looks into a running container, again and again until the signal aborts. Never rejects: without the helper nothing happens. */
+/** Checks a running container repeatedly until the signal aborts. Never rejects: without the helper nothing happens. */
 export async function reachClosedPort(deps: ReachDeps, closed: Closed, signal: AbortSignal): Promise<void> {
   const forwarded = new Set<number>();
   let problem: string | undefined;
-  for (let pauseMs = firstLookMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+  for (let pauseMs = firstCheckMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     try {
       await deps.clock.sleep(pauseMs, signal);
-      const next = await look(deps, closed, { forwarded, signal });
+      const next = await checkPort(deps, closed, { forwarded, signal });
       if (next === undefined || next === problem || signal.aborted) continue;
       problem = next;
       closed.onProblem(next);
     } catch (error) {
-      if (!signal.aborted) deps.log.debug({ err: error, container: closed.container }, 'Cannot look into a container');
+      if (!signal.aborted)
+        deps.log.debug({ err: error, container: closed.container }, 'Cannot list the open ports of a container');
     }
   }
 }
 
-/** Looks once. Returns what is wrong, or `undefined` if the port is about to be reached. */
-async function look(
+/** Checks once. Returns the problem, or `undefined` if the port is open or forwarded now. */
+async function checkPort(
   { containers, log }: ReachDeps,
   { container, host, ports, isConfigured }: Closed,
   { forwarded, signal }: { readonly forwarded: Set<number>; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
   const listeners = await listListeners(containers, container, signal);
-  const detour = detourTo(listeners, ports);
-  if (!detour || forwarded.has(detour.port)) {
+  const forward = portForwardFor(listeners, ports);
+  if (!forward || forwarded.has(forward.port)) {
     // A program that opened its port a moment ago is reached before the owner reads this.
     const isOpen = listeners.some(({ port, scope }) => port === ports.port && scope !== 'localhost');
     return isOpen ? undefined : explainListeners(listeners, ports, isConfigured);
   }
-  forwarded.add(detour.port);
-  await forwardPort(containers, container, { host, ...detour });
-  log.info({ container, ...detour }, 'Forwarding a port to a program that listens on localhost only');
+  forwarded.add(forward.port);
+  await forwardPort(containers, container, { host, ...forward });
+  log.info({ container, ...forward }, 'Forwarding a port to a program that listens on localhost only');
   return undefined;
 }

@@ -30,7 +30,7 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   try {
     await adoptStarted(worker, run, container);
   } catch (error) {
-    // The next pass begins anew.
+    // The next pass starts again.
     worker.runs.delete(run.id);
     run.finish();
     throw error;
@@ -42,7 +42,7 @@ function hasRun(worker: WorkerContext, id: string): boolean {
 }
 
 function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContainer | undefined): void {
-  if (container) run.containerMade(container.id);
+  if (container) run.containerCreated(container.id);
   if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
   else if (container || rank(run.backend.status) < rank('starting')) void beginSpawn(worker, run);
   else void finalize(worker, run, { exitCode: null, reason: 'lost' });
@@ -54,7 +54,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
   run.useAddress(state?.address ?? run.backend.address?.host);
   if (run.address !== undefined) {
     worker.engine.network.addresses.reserve(run.address);
-    await limitEgressAgain(worker, run, run.address);
+    await restoreEgressLimit(worker, run, run.address);
   }
   if (state?.phase !== 'running') {
     await checkContainer(worker, run);
@@ -67,7 +67,7 @@ async function adoptStarted(worker: WorkerContext, run: Run, container: ListedCo
   else if (run.backend.readyAt === undefined) resumeWaiting(worker, run);
 }
 
-/** An image that was removed by force says nothing any more: its container then counts as one of an image without settings. */
+/** If the image was removed by force, its container is treated as one of an image without settings. */
 async function readOwnImage(worker: WorkerContext, run: Run): Promise<void> {
   try {
     await readImage(worker, run);
@@ -86,8 +86,8 @@ function resumeWaiting(worker: WorkerContext, run: Run): void {
   );
 }
 
-/** Its container runs in any case: without a firewall, which its service asked for, that is reported. */
-async function limitEgressAgain(worker: WorkerContext, run: Run, address: string): Promise<void> {
+/** Its container runs already: if its service requires a firewall that does not exist, this is only logged. */
+async function restoreEgressLimit(worker: WorkerContext, run: Run, address: string): Promise<void> {
   try {
     await worker.firewall.admit(address, run.backend.egress ?? 'open');
   } catch (error) {
@@ -95,7 +95,7 @@ async function limitEgressAgain(worker: WorkerContext, run: Run, address: string
   }
 }
 
-/** How long an earlier worker pulled the image: the whole of `loading`, which is little else. */
+/** How long an earlier worker pulled the image: the whole time in `loading`, which includes little else. */
 function pulledMsIn(backend: Backend, now: Date): number {
   const timeOf = (status: string) => backend.history.find((entry) => entry.status === status)?.time.getTime();
   const loading = timeOf('loading');

@@ -5,8 +5,8 @@ import { eventually, openTestPlatform, polite, stubborn, whyNoTests } from '../t
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`what a restarted worker continues ${why ?? ''}`, () => {
-  it.concurrent('writes what an earlier worker could not write any more', async () => {
+describe.skipIf(why !== undefined)(`work that a restarted worker continues ${why ?? ''}`, () => {
+  it.concurrent('writes the statuses that an earlier worker could not write', async () => {
     await using platform = await openTestPlatform();
     const first = await platform.openWorker();
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });

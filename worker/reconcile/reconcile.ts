@@ -90,7 +90,7 @@ async function removeLeases(worker: WorkerContext, containers: readonly ListedCo
   await worker.containerLeases?.removeAllBut(isNeeded);
 }
 
-/** Logs a failure, so that one backend does not hold up the others; the next pass tries again. */
+/** Logs a failure, so that one backend does not delay the others; the next pass tries again. */
 async function logFailure(worker: WorkerContext, backend: string, handle: () => Promise<void>): Promise<void> {
   try {
     await handle();

@@ -7,7 +7,7 @@ import { checkExited } from './reconcile.ts';
 /** Follows the engine's events until disposed. Resolves when the stream is open for the first time. */
 export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposable> {
   const opened = Promise.withResolvers<void>();
-  const over = new AbortController();
+  const closing = new AbortController();
   const following = worker.engine.followEvents(
     {
       onOpen: () => {
@@ -19,12 +19,12 @@ export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposa
         onEvent(worker, event).catch((error: unknown) => logFailure(worker, error));
       },
     },
-    over.signal,
+    closing.signal,
   );
   await Promise.race([opened.promise, following]);
   return {
     [Symbol.asyncDispose]: async () => {
-      over.abort();
+      closing.abort();
       await following;
     },
   };
@@ -37,7 +37,7 @@ async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<vo
     await checkContainer(worker, run, event.exitCode);
     return;
   }
-  // Whichever process the kernel killed: a backend that exceeded its limit ends.
+  // A backend that exceeded its limit ends, whichever process the kernel killed.
   run.fail(outOfMemoryFailure(worker, run));
   worker.log.warn({ backend: run.id }, 'Backend exceeded its memory limit');
   await worker.engine.containers.signal(event.container, 'SIGKILL');

@@ -23,11 +23,11 @@ function backendOf(memoryBytes?: number): Backend {
   return newBackend(backendPlan({ id: newBackendId(), limits }), new Date());
 }
 
-function nodeOf(running: readonly Backend[], taken: readonly Backend[], settings: Partial<WorkerSettings>) {
+function nodeOf(running: readonly Backend[], claiming: readonly Backend[], settings: Partial<WorkerSettings>) {
   return {
     engine: { memoryBytes: 1000 * mib },
     runs: new Map(running.map((backend) => [backend.id, { backend } as Run])),
-    claiming: new Map(taken.map((backend) => [backend.id, backend])),
+    claiming: new Map(claiming.map((backend) => [backend.id, backend])),
     settings: { defaultMemoryBytes: 100 * mib, ...settings } as WorkerSettings,
   } as Parameters<typeof hasCapacity>[0];
 }
@@ -64,8 +64,8 @@ describe('the capacity of a node', () => {
 
 const why = await whyNoTests();
 
-describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}`, () => {
-  it('claims backends that fit before those that do not, and these when there is capacity again', async () => {
+describe.skipIf(why !== undefined)(`a node with limited memory ${why ?? ''}`, () => {
+  it('claims backends that fit before those that do not, and the others when there is capacity', async () => {
     await using small = await openWorkerFixture({ offeredMemoryBytes: 300 * mib });
     const { platform } = small;
     const imageDigest = await platform.images.add(polite);
@@ -99,11 +99,11 @@ describe.skipIf(why !== undefined)(`a node whose memory is promised ${why ?? ''}
     await using _worker = await platform.openWorker({ settings, clock, queue, engine, metrics: new Registry() });
     const imageDigest = await platform.images.add(polite);
     const large = await platform.schedule({ imageDigest, limits: { memoryBytes: 200 * mib } });
-    const taken = await eventually(async () => {
+    const claimed = await eventually(async () => {
       const backend = await platform.get(large);
       return backend.node === undefined ? undefined : backend;
     });
-    expect(taken.node).toBe(node);
+    expect(claimed.node).toBe(node);
     await platform.declareLost(large);
   });
 });

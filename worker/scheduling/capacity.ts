@@ -1,4 +1,4 @@
-/** The capacity of this node: a number of backends, and an amount of memory that their limits may add up to. */
+/** The capacity of this node: a number of backends, and an upper bound on the sum of their memory limits. */
 import type { BackendLimits } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
 import { memoryLimitOf } from '../lifecycle/container-spec.ts';
@@ -7,7 +7,7 @@ type Node = Pick<WorkerContext, 'engine' | 'runs' | 'settings' | 'claiming'>;
 
 /**
  * The limits of all backends may add up to this multiple of the machine's memory. A limit is the worst case: few backends come near
- * theirs, and hardly ever at the same time.
+ * their limit, and rarely at the same time.
  */
 const memoryShare = 2;
 
@@ -16,7 +16,7 @@ export function offeredMemory({ engine, settings }: Pick<Node, 'engine' | 'setti
   return settings.offeredMemoryBytes ?? (engine.memoryBytes * memoryShare || Infinity);
 }
 
-/** The memory in bytes that the limits of this node's backends add up to. */
+/** The sum of the memory limits of this node's backends, in bytes. */
 export function promisedMemory({ runs, claiming, settings }: Omit<Node, 'engine'>): number {
   const all = [...Array.from(runs.values(), ({ backend }) => backend), ...claiming.values()];
   return all.reduce((bytes, { limits }) => bytes + memoryLimitOf(limits, settings), 0);

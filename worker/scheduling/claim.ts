@@ -22,8 +22,8 @@ export function accepts(worker: WorkerContext, { limits, node }: Backend): boole
 }
 
 /**
- * Claims a backend if it still waits, and starts it; the node must have capacity for it. Resolves when the start needs no permit,
- * now or any more; it continues in the background. Throws if the store does not answer.
+ * Claims a backend if it still waits, and starts it; the node must have capacity for it. Resolves when the start needs no permit at the
+ * moment; it continues in the background. Throws if the store does not answer.
  */
 export async function claim(worker: WorkerContext, backend: Backend): Promise<void> {
   const { id } = backend;

@@ -8,7 +8,7 @@ import { backends } from '../../model/backend.ts';
 import type { WorkerContext } from '../context.ts';
 import { accepts, acceptsBackends, claim, claimWaiting } from './claim.ts';
 
-/** How soon a node without capacity accepts backends again. */
+/** How soon a node notices that it has capacity again. */
 const updateEveryMs = 1_000;
 
 /**
@@ -39,7 +39,7 @@ class JobConsumer implements AsyncDisposable {
   /** Whether the store may hold waiting backends that no further message announces. */
   #someWait = true;
   #isScheduled = false;
-  #isOver = false;
+  #isClosed = false;
   #updating = Promise.resolve();
 
   constructor(worker: WorkerContext, queue: Queue) {
@@ -47,16 +47,16 @@ class JobConsumer implements AsyncDisposable {
     this.#queue = queue;
   }
 
-  /** Begins or stops to consume jobs, and claims waiting backends. Throws if the queue or the store does not answer. */
+  /** Starts or stops consuming jobs, and claims waiting backends. Throws if the queue or the store does not answer. */
   async update(): Promise<void> {
-    if (this.#isOver || !acceptsBackends(this.#worker)) await this.#unsubscribe();
+    if (this.#isClosed || !acceptsBackends(this.#worker)) await this.#unsubscribe();
     else if (!this.#subscription) await this.#subscribe();
-    if (this.#isOver || !this.#someWait) return;
+    if (this.#isClosed || !this.#someWait) return;
     this.#someWait = false;
     if (await claimWaiting(this.#worker)) this.#someWait = true;
   }
 
-  /** Updates soon: once the update in progress is over. */
+  /** Updates soon: after the update in progress. */
   scheduleUpdate(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -79,7 +79,7 @@ class JobConsumer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true;
+    this.#isClosed = true;
     await this.#updating;
     await this.#unsubscribe();
   }

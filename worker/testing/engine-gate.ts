@@ -14,9 +14,9 @@ export interface EngineGate extends AsyncDisposable {
   silence(what?: RegExp): void;
   /** Undoes `close` or `silence`. Silenced connections are closed, as when a silent engine is killed. */
   open(): void;
-  /** How many requests have come whose `<method> <path>` matches. */
+  /** The number of requests so far whose `<method> <path>` matches. */
   asked(what: RegExp): number;
-  /** How many connections are open whose last request matches. */
+  /** The number of open connections whose last request matches. */
   openAfter(what: RegExp): number;
 }
 

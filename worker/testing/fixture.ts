@@ -1,4 +1,4 @@
-/** A worker on a platform of its own, and what a test observes of its backends. */
+/** A worker on its own platform, and functions that read the state of its backends. */
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { BackendStatus } from '../../contract/statuses.ts';
 import type { Clock } from '../../core/clock/clock.ts';

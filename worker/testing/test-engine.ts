@@ -1,4 +1,4 @@
-/** The engine for tests. Whatever a test leaves on it is removed. */
+/** The engine for tests. Everything that a test leaves on it is removed. */
 import { createHash } from 'node:crypto';
 import type Docker from 'dockerode';
 import { silentLog } from '../../core/log/log.ts';
@@ -13,7 +13,7 @@ import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
 /** The socket of the engine for tests. */
 export const testEngineHost = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
 
-/** What a test may choose of its engine. */
+/** The options of a test for its engine. */
 export interface TestEngineOptions extends Partial<Pick<EngineOptions, 'silenceMs' | 'openFilesLimit'>> {
   /** An engine of the test itself, which it also inspects. */
   readonly own?: string;
@@ -48,10 +48,10 @@ export async function whyNoEngine(): Promise<string | undefined> {
 
 export interface TestEngine extends AsyncDisposable {
   readonly engine: Engine;
-  /** For tests that inspect or break what the worker's interface does not offer. */
+  /** For tests that inspect or break parts that the worker's interface does not offer. */
   readonly docker: Docker;
   removeContainers(): Promise<void>;
-  /** Removes those of these images that it has. */
+  /** Removes these images, as far as they exist. */
   removeImages(references: readonly string[]): Promise<void>;
 }
 

@@ -46,7 +46,7 @@ const applets = [
 interface Layer {
   readonly digest: string;
   readonly size: number;
-  /** The digest of what is in it, uncompressed. */
+  /** The digest of its uncompressed content. */
   readonly diffId: string;
 }
 
@@ -156,7 +156,7 @@ interface PackedLayer {
   readonly diffId: string;
 }
 
-/** Of all platforms in this process, because its compression takes a tenth of a second of CPU time. */
+/** Shared by all platforms in this process, because its compression takes a tenth of a second of CPU time. */
 let base: Promise<PackedLayer> | undefined;
 
 async function packedBase(): Promise<PackedLayer> {

@@ -1,4 +1,4 @@
-/** A platform for tests of the worker: a real store, queue, bus and engine, and as many workers as a test opens. */
+/** A platform for tests of the worker: a real store, queue, bus and engine, and the workers that a test opens. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -196,7 +196,7 @@ export class TestPlatform implements AsyncDisposable {
     await containers.create({ ...about, pidsLimit: 64, capabilities: [] });
   }
 
-  /** Ends a backend, and waits until it has. */
+  /** Ends a backend, and waits for its end. */
   async end(id: string): Promise<void> {
     await this.stop(id, 'hard');
     await this.until(id, 'terminated');
@@ -208,7 +208,7 @@ export class TestPlatform implements AsyncDisposable {
     return backend;
   }
 
-  /** The container of a backend, for what the worker's interface does not offer. */
+  /** The container of a backend, for operations that the worker's interface does not offer. */
   containerOf(id: string) {
     return this.engine.docker.getContainer(this.engine.engine.containerName(id));
   }
@@ -237,7 +237,7 @@ export class TestPlatform implements AsyncDisposable {
       node: this.node,
       cluster: this.cluster,
       registryHost: this.images.host,
-      // As by default: what is scheduled may have to wait, for a test or on a busy machine.
+      // The default: a backend may have to wait, for a test or on a busy machine.
       startTimeoutSeconds: 300,
       pullTimeoutSeconds: 300,
       prefetchEnabled: true,

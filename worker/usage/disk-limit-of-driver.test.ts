@@ -1,6 +1,6 @@
 // Takes about 15 s
 // Runs on every engine
-/** What a container writes is limited by the storage driver where that can, tried on engines with their data on other file systems. */
+/** The storage driver limits what a container writes if it can. Uses engines with their data on other file systems. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startEngine, withoutFirewall } from '../../test/kit/engines/docker-engine.ts';
@@ -14,7 +14,7 @@ import type { TestPlatform } from '../testing/test-platform.ts';
 const mebibyte = 1024 * 1024;
 const diskBytesLimit = 16 * mebibyte;
 
-/** Writes two files, and serves what came of them from a folder in memory. */
+/** Writes two files, and serves the names of the written ones from a folder in memory. */
 const writing = {
   Cmd: [
     '/bin/sh',
@@ -34,7 +34,7 @@ const limited = describe.each<[FileSystemType, string]>([
   ['xfs', 'overlay2'],
 ]);
 
-limited('the limit of what a container writes, on %s', async (type, driver) => {
+limited('the disk limit of a container, on %s', async (type, driver) => {
   const why = (await whyNoTests()) ?? (await whyNoLoopDisk(type));
 
   /** A platform whose engine has its data on a file system of this type. */
@@ -47,7 +47,7 @@ limited('the limit of what a container writes, on %s', async (type, driver) => {
     return platform;
   }
 
-  it.skipIf(why !== undefined)(`is that of the driver where it has one ${why ?? ''}`, async () => {
+  it.skipIf(why !== undefined)(`is enforced by the driver if it can ${why ?? ''}`, async () => {
     await using parts = new AsyncDisposableStack();
     const platform = await platformOnDisk(parts);
     const id = await platform.schedule({ imageDigest: await platform.images.addConfigured(writing) });

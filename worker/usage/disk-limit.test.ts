@@ -6,8 +6,8 @@ import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture
 
 const mebibyte = 1024 * 1024;
 
-/** The clock of the machine, for which the periods of half a minute are short. */
-const hurried: Clock = {
+/** The clock of the machine, with shorter periods in place of half a minute. */
+const fastClock: Clock = {
   now: () => systemClock.now(),
   after: (delayMs, action) => systemClock.after(delayMs, action),
   every: (periodMs, action) => systemClock.every(periodMs === 30_000 ? 200 : periodMs, action),
@@ -23,9 +23,9 @@ const writing = (mebibytes: number) => ({
   ],
 });
 
-await describeWorker('the limit of what a container writes', () => {
+await describeWorker('the disk limit of a container', () => {
   it('stops a backend that exceeds it, and says why', async () => {
-    await using fixture = await openWorkerFixture({ diskBytesLimit: 4 * mebibyte }, hurried);
+    await using fixture = await openWorkerFixture({ diskBytesLimit: 4 * mebibyte }, fastClock);
     const { platform } = fixture;
     const [small, large] = await Promise.all(
       [1, 16].map(async (size) => await platform.images.addConfigured(writing(size))),

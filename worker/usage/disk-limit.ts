@@ -1,4 +1,4 @@
-/** Enforces the limit of what a backend may write to its container's own file system, where the storage driver of the engine does not. */
+/** Enforces the limit of the container's own file system, if the storage driver of the engine does not. */
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import type { WorkerContext } from '../context.ts';
@@ -6,7 +6,7 @@ import type { Run } from '../lifecycle/run.ts';
 import { stopBackend } from '../lifecycle/stop.ts';
 import { closeWithinMs } from '../settings.ts';
 
-/** The engine adds up the sizes of all files: a disk that writes 1 GB/s has room for this until the next look. */
+/** A check makes the engine add up the sizes of all files. A disk that writes 1 GB/s has space for the data until the next check. */
 const checkEveryMs = 30_000;
 
 /** Checks regularly until disposed, one backend after another. */
@@ -36,7 +36,7 @@ export async function checkDiskUsage(worker: WorkerContext): Promise<void> {
 async function check(worker: WorkerContext, run: Run, limitBytes: number): Promise<void> {
   const { container } = run;
   if (!container?.started || run.isFinalizing || run.stopKind !== undefined) return;
-  // The engine answers this at once, and the other question after it has looked at each file.
+  // The engine answers this request at once, but reads the size of each file for the next one.
   if ((await worker.engine.containers.inspect(container.id))?.hasDiskLimit) return;
   const writtenBytes = await worker.engine.containers.writtenBytes(container.id);
   if (writtenBytes <= limitBytes || run.stopKind !== undefined) return;

@@ -54,7 +54,7 @@ class Source {
   /** Rejects if the engine does not answer. */
   readonly opened: Promise<void>;
   readonly #opened = Promise.withResolvers<void>();
-  readonly #over = new AbortController();
+  readonly #stopping = new AbortController();
   #next = Promise.withResolvers<MetricsRecord | undefined>();
 
   constructor(engine: Pick<Engine, 'followStats'>, run: Run) {
@@ -71,11 +71,11 @@ class Source {
   }
 
   stop(): void {
-    this.#over.abort(new Error('No listener is left, or the backend has ended'));
+    this.#stopping.abort(new Error('No listener is left, or the backend has ended'));
   }
 
   async #read(engine: Pick<Engine, 'followStats'>, run: Run): Promise<void> {
-    const signal = AbortSignal.any([this.#over.signal, run.signal]);
+    const signal = AbortSignal.any([this.#stopping.signal, run.signal]);
     try {
       const usages = await engine.followStats(run.id, signal);
       this.#opened.resolve();
