@@ -254,7 +254,7 @@ test('the body of a held request is read when the backend is ready, and arrives 
   const socket = await accepted;
   await until(() => fixture.reports.at(-1)?.[backend] === 1 && socket.bytesRead > 0);
   await systemClock.sleep(100);
-  // At most what a parser and a stream buffer.
+  // At most the buffers of a parser and a stream.
   expect(socket.bytesRead).toBeLessThan(1024 * 1024);
   await makeReady(fixture, backend, program);
   const [answer] = (await once(client, 'data')) as [Buffer];

@@ -76,7 +76,7 @@ function clientHeaders(request: RequestHead, verified: Verified): OutgoingHeader
   return headers;
 }
 
-/** What happens to a header of a client: some depend on their value. */
+/** How a header of a client is handled. Some rules depend on its value. */
 export type RequestRule = 'forward' | 'drop' | 'cookie' | 'authorization' | 'referer';
 
 /** The rule for a header of a client, by its name in any case. */

@@ -34,7 +34,7 @@ const originWide: ReadonlySet<string> = new Set([
   'strict-transport-security',
 ]);
 
-/** What happens to a header of a backend: a function translates its value, which may drop the header. */
+/** How a header of a backend is handled. A function translates its value, or drops the header. */
 export type ResponseRule =
   | 'forward'
   | 'drop'

@@ -30,7 +30,7 @@ export function sessionView(
   };
 }
 
-/** What a browser reads as a slash at the start of a reference. */
+/** The characters that a browser reads as a slash at the start of a reference. */
 const slash = /^[/\\]/;
 
 /** An absolute HTTP URL, or one without a scheme: its scheme, its host, and the rest. */

@@ -90,8 +90,8 @@ export class HttpProxy {
   }
 
   #prepareRequests(): void {
-    // After http-proxy-3 has changed the headers: it removes the chunked framing of a DELETE or OPTIONS request but sends the body
-    // all the same, which the backend would read as the next request.
+    // After http-proxy-3 has changed the headers: it removes the chunked framing of a DELETE or OPTIONS request but still sends
+    // the body, which the backend would read as the next request.
     this.#server.before('web', 'stream', (request) => {
       const attempt = this.#attempts.get(request);
       if (!attempt) throw new Error('A request without a destination');

@@ -1,6 +1,6 @@
 /**
- * Joins the connections of a client and of a backend after an upgrade: what arrives on one is written to the other. Into a
- * WebSocket, the proxy may insert control frames of its own.
+ * Joins the connections of a client and of a backend after an upgrade: bytes that arrive on one are written to the other. The proxy may
+ * insert its own control frames into a WebSocket.
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -22,7 +22,7 @@ export interface SpliceEnds {
   readonly backendId: string;
 }
 
-/** What all splices share. */
+/** The parts that all splices share. */
 export interface SpliceOwner {
   readonly errorBoundary: ErrorBoundary;
   /** Called when both sides are closed. */
@@ -50,7 +50,7 @@ export class Splice {
   readonly #frames: FrameTracker | undefined;
   /** The frame to insert at the next place between two frames. */
   #pending: Buffer | undefined;
-  /** After a Close frame of the proxy, what the backend sends is dropped. */
+  /** After a Close frame of the proxy, further bytes of the backend are dropped. */
   #isClosing = false;
   #hasReceived = true;
   #silentPeriods = 0;

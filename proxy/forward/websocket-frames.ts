@@ -32,7 +32,7 @@ export function closeFrame(code: number, reason: string): Buffer {
 }
 
 /**
- * Follows what a WebSocket server sends, to find the places between two frames. Only there may the proxy insert a frame of its own:
+ * Follows the bytes of a WebSocket server, to find the places between two frames. Only there may the proxy insert its own frames:
  * control frames may stand between the frames of a message.
  */
 export class FrameTracker {

@@ -37,7 +37,7 @@ const answerHead =
 const minorAt = 'HTTP/1.'.length;
 const statusAt = 'HTTP/1.1 '.length;
 
-/** What the proxy itself does with a header of an answer. */
+/** The role of a header of an answer in the proxy. */
 type Role = 'none' | 'length' | 'coding' | 'connection' | 'date' | 'policy';
 
 const roles: ReadonlyMap<string, Role> = new Map<string, Role>([

@@ -13,7 +13,7 @@ export interface ReadHead extends Pick<AnswerHead, 'end' | 'status' | 'framing' 
   readonly text: string;
 }
 
-/** The head of an answer, as it was received, and what was read. */
+/** The head of an answer as received, and as read. */
 interface LastHead {
   readonly method: string;
   readonly received: Buffer;

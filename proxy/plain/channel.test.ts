@@ -8,7 +8,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { gathered } from '../testing/fixture.ts';
 import { Channel } from './channel.ts';
 
-/** A channel, and what the other side receives until the connection ends. */
+/** A channel, and all bytes that the other side receives. */
 async function open() {
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -14,7 +14,7 @@ const nothing = Buffer.alloc(0);
 
 /** The callbacks of a channel. */
 export interface ChannelUser {
-  /** Bytes have arrived. They are valid until this returns: what is kept must be copied. */
+  /** Bytes have arrived. They are valid until this returns: copy them to keep them. */
   onBytes(bytes: Buffer): void;
   /** The other side has finished sending. */
   onEnd(): void;

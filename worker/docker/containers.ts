@@ -52,7 +52,7 @@ export interface ContainerState {
   /** Of its first process, on the engine's machine. 0 when it does not run. */
   readonly pid: number;
   readonly address: string | undefined;
-  /** Whether the storage driver limits what it writes to its own file system. */
+  /** Whether the storage driver limits its own file system. */
   readonly hasDiskLimit: boolean;
 }
 

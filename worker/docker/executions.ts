@@ -15,7 +15,7 @@ export interface Execution {
 export interface ExecutionResult {
   /** `null` if the engine does not report it. */
   readonly exitCode: number | null;
-  /** The beginning of what it wrote to standard output and standard error. */
+  /** The beginning of its standard output and standard error. */
   readonly output: string;
 }
 

@@ -1,9 +1,9 @@
 /**
  * The firewall rules of a node's bridge, as input of `iptables-restore`. They stand in the table `mangle`, which packets pass before
- * the tables that Docker writes: no rule of the engine can accept what is dropped here, and an engine that starts does not delete them.
+ * the tables that Docker writes: no rule of the engine can accept packets that are dropped here, and an engine that starts does not delete them.
  *
- *     PREROUTING  -i bridge   IN      what backends may reach, then EGRESS
- *                             EGRESS  what single backends may reach, by their address
+ *     PREROUTING  -i bridge   IN      networks that backends may reach, then EGRESS
+ *                             EGRESS  networks that single backends may reach, by their address
  *     OUTPUT      -o bridge   OUT     which users of this machine may connect to backends
  */
 import type { Egress } from '../../contract/egress.ts';

@@ -19,7 +19,7 @@ export interface Freeze {
   readonly untilMs: number;
 }
 
-/** What the idle time of a ready backend depends on. */
+/** The data from which the idle time of a ready backend is computed. */
 export interface Activity {
   readonly readyAt: Date;
   /** When the last known connection closed. */

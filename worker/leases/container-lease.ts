@@ -1,5 +1,5 @@
 /**
- * The lease of a key, enforced by the container itself. Each backend with a key sees a folder of its own as `/.berth`, read-only:
+ * The lease of a key, enforced by the container itself. Each backend with a key sees its own folder as `/.berth`, read-only:
  * `init` is the first process of its container (see `init/init.c`), and lets the program run until the time in `lease`. The worker
  * renews that file, so a container outlives its worker and its engine for no longer than its lease.
  *

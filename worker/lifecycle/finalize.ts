@@ -20,7 +20,7 @@ export interface Outcome {
 const removeRetryMs = 2_000;
 
 /**
- * Writes the end of a run whose container has exited or was never started, removes what is left, and deletes the run. Only the
+ * Writes the end of a run whose container has exited or was never started, removes its leftovers, and deletes the run. Only the
  * first call counts. The start-up itself must not await it.
  */
 export function finalize(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {

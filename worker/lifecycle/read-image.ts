@@ -5,7 +5,7 @@ import { signalNumber } from '../leases/stop-signal.ts';
 import { StartFailure } from './pull-image.ts';
 import type { Run } from './run.ts';
 
-/** Reads the configuration of a run's image, and passes what it says to the run. Throws `no-image` and `StartFailure`. */
+/** Reads the configuration of a run's image, and passes it to the run. Throws `no-image` and `StartFailure`. */
 export async function readImage({ engine, settings }: WorkerContext, run: Run): Promise<ImageConfig> {
   const image = await engine.images.configOf(imageReference(settings.registryHost, run.backend));
   if (run.backend.readiness?.type === 'healthcheck' && !image.healthcheck) {

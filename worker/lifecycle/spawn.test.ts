@@ -34,7 +34,7 @@ await describeWorker('the start of a backend', (fixture) => {
     await fixture.platform.end(id);
   });
 
-  it('gives a container no access to other containers', async () => {
+  it('starts a container without access to other containers', async () => {
     const imageDigest = await fixture.platform.images.add(polite);
     const [one, other] = await Promise.all([
       fixture.platform.schedule({ imageDigest }),

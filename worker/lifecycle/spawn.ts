@@ -211,7 +211,7 @@ async function mountOf(worker: WorkerContext, run: Run): Promise<string | undefi
   if (run.backend.mount === undefined) return undefined;
   const { mountFolder } = worker.settings;
   if (mountFolder === undefined)
-    throw new StartFailure('The service requires a mount, and this node has no mount folder configured');
+    throw new StartFailure('The backend has a mount, and no mount folder is configured on this node');
   return await openMount(mountFolder, run.backend);
 }
 

@@ -31,7 +31,7 @@ interface HttpTarget {
   readonly path: string;
 }
 
-/** Requests a path. The application sees the host `localhost`, which most lists of allowed hosts contain. */
+/** Requests a path. The application sees the host `localhost`, which applications with few allowed hosts accept. */
 export function httpCheck(target: HttpTarget, clock: Clock): Check {
   const { path } = target;
   return async (signal) => {
