@@ -19,7 +19,7 @@ test.each([
   ['GET', 200],
   ['HEAD', 200],
   ['POST', 502],
-])('a pooled connection is dead: %s gets %i', async (method, status) => {
+])('a request on a dead pooled connection: %s gets %i', async (method, status) => {
   await using fixture = await openFixture();
   using warnings = vi.spyOn(process, 'emitWarning');
   let heads = 0;

@@ -126,7 +126,7 @@ test('only backends that run here are reachable, and only with the secret', asyn
     becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()),
   );
   await node.run('finalizing', program.port).finalize(async () => {});
-  for (const id of ['created', 'scheduled', 'ended', 'finalizing', 'unreceived-of', `127.0.0.1:${program.port}`]) {
+  for (const id of ['created', 'scheduled', 'ended', 'finalizing', 'unheard-of', `127.0.0.1:${program.port}`]) {
     const refused = await connectTo(node.gateway, id);
     expect([id, refused.status, await text(refused.socket)]).toEqual([id, 404, '']);
   }
