@@ -1,4 +1,4 @@
-/** Authenticates callers, and limits them to what their tokens allow without revealing what else there is. */
+/** Authenticates callers, and limits them to what their tokens allow, without revealing that anything else exists. */
 import type { IncomingMessage } from 'node:http';
 import { needsToken } from '../contract/endpoint.ts';
 import type { EndpointAccess } from '../contract/endpoint.ts';
@@ -19,21 +19,21 @@ import type { FailedChecks } from './failed-checks.ts';
 
 /** The caller of an endpoint, with a valid token. */
 export interface Caller {
-  /** What the endpoint asks for. */
+  /** What the endpoint requires. */
   readonly access: EndpointAccess;
   readonly permissions: Permissions;
 }
 
-/** Of an endpoint that needs no token. */
+/** The caller of an endpoint that needs no token. */
 export const anonymous: Caller = {
   access: 'none',
   permissions: { token: '', kind: 'access', isAdmin: false, accounts: [] },
 };
 
 /**
- * The caller of a request. Throws `Unauthorized` when the token is missing or not valid now, and `Forbidden` when it allows the
- * endpoint in no account. Throws `TooManyRequests` for one of too many invalid tokens. Whether the token allows the endpoint in the
- * account of the request, the functions below check. `account` is the one in the path.
+ * Returns the caller of a request. Throws `Unauthorized` when the token is missing or invalid, `TooManyRequests` when the network has
+ * sent too many invalid tokens, and `Forbidden` when the token allows the endpoint in no account. The functions below check whether it
+ * allows the endpoint in the account of the request. `account` is the one in the path.
  */
 export async function authenticate(
   api: Pick<Api, 'store' | 'tokens' | 'urls'> & FailedChecks,
@@ -47,7 +47,7 @@ export async function authenticate(
     throw await failedCheck(api, request, invalid);
   }
   const caller = { access, permissions };
-  if (!mayAnywhere(caller)) throw lacksAccess(access);
+  if (!isAllowedAnywhere(caller)) throw lacksAccess(access);
   await assertAccountOfAdmin(api, permissions, account);
   return caller;
 }
@@ -58,8 +58,8 @@ export async function sessionUser(api: Pick<Api, 'tokens'>, request: IncomingMes
 }
 
 /**
- * What the session in the cookie of a request allows, if there is one. A link on another site may lead to a page that shows what the
- * person may read: that site does not see it.
+ * What the session in the cookie of a request allows, if there is one. Also used for requests that a link on another site caused: that
+ * site cannot read the page.
  */
 export async function sessionPermissions(
   { tokens }: Pick<Api, 'tokens'>,
@@ -88,7 +88,7 @@ export function ownAccount(caller: Caller, account: string): AccountPermission {
 }
 
 /**
- * Returns what the caller may do in an account, perhaps for some services only: a list then has what concerns these. Throws
+ * Returns what the caller may do in an account, possibly for some services only: lists then contain only what concerns these. Throws
  * `AccountNotFound` for an account that the token is not valid for, and `Forbidden` when it does not allow the endpoint there.
  */
 export function partOfAccount(caller: Caller, account: string): AccountPermission {
@@ -134,7 +134,7 @@ function allowedIn(caller: Caller, account: string): AccountPermission | undefin
   return permission;
 }
 
-function mayAnywhere(caller: Caller): boolean {
+function isAllowedAnywhere(caller: Caller): boolean {
   const { access, permissions } = caller;
   if (access === 'login') return isLogIn(permissions.kind);
   if (access === 'any' || permissions.isAdmin) return true;
@@ -160,7 +160,7 @@ function lacksAccess(access: EndpointAccess): ApiError {
   return new ApiError('Forbidden', `This access token lacks the scope "${access}"`);
 }
 
-/** What the token of a request allows. A session counts in its cookie only, which other sites cannot send along. */
+/** What the token of a request allows. A session token is accepted only in its cookie, which other sites cannot send. */
 async function permissionsIn(
   { tokens, urls }: Pick<Api, 'tokens' | 'urls'>,
   request: IncomingMessage,
@@ -178,7 +178,7 @@ async function permissionsIn(
   return sent?.account === undefined || sent.account === permissions.account ? permissions : undefined;
 }
 
-/** An administrator may enter every account, so that one that does not exist must be looked up. */
+/** Throws `AccountNotFound` if an administrator, who has access to every account, names one that does not exist. */
 async function assertAccountOfAdmin(
   { store }: Pick<Api, 'store'>,
   { isAdmin, accounts: own }: Permissions,

@@ -1,4 +1,4 @@
-/** Limits per account: connects per second, and running backends. Each process counts for itself, and measures the backends anew. */
+/** Limits per account: connects per second, and running backends. Each process counts separately, and recounts the backends. */
 import { LRUCache } from 'lru-cache';
 import { RecentReads } from '../core/async/recent-reads.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -9,7 +9,7 @@ import type { AccountLimits } from '../model/account.ts';
 import { ApiError } from '../model/api-error.ts';
 import { backends } from '../model/backend.ts';
 
-/** A change of a limit, and backends that other processes spawn or that end, are seen this late at most. */
+/** A process sees changed limits, ended backends, and backends that other processes spawned, at most this late. */
 const rememberMs = 1_000;
 
 /** Backends end when they become idle, so capacity is back within minutes at best. */
@@ -18,7 +18,7 @@ const retryAfterFullSeconds = 10;
 /** About 100 bytes each. */
 const maxRemembered = 10_000;
 
-/** How many backends run, as counted, and those that this process has spawned since. */
+/** The number of running backends: those counted in the store, and those that this process has spawned since. */
 interface Running {
   count: number;
 }
@@ -34,7 +34,7 @@ export class AccountLimiter {
   readonly #deps: LimitDeps;
   readonly #limits = new RecentReads<Required<AccountLimits>>({ forMs: rememberMs, max: maxRemembered });
   readonly #running = new RecentReads<Running>({ forMs: rememberMs, max: maxRemembered });
-  /** By the rate: accounts with the same limit share the buckets, each with a bucket of its own. */
+  /** By rate. Each account has its own bucket among those of its rate. */
   readonly #buckets = new LRUCache<number, TokenBuckets>({ max: 100 });
 
   constructor(deps: LimitDeps) {
@@ -49,7 +49,7 @@ export class AccountLimiter {
     });
   }
 
-  /** Forgets the limits of an account, which were changed. */
+  /** Forgets the limits of an account after a change. */
   forget(account: string): void {
     this.#limits.forget(account);
   }
@@ -78,7 +78,7 @@ export class AccountLimiter {
     if (running.count >= runningBackends) {
       throw new ApiError(
         'TooManyBackends',
-        `Account "${account}" has ${runningBackends} running backends, which is the most: stop one first`,
+        `Account "${account}" has reached its limit of ${runningBackends} running backends, stop one first`,
         { retryAfterSeconds: retryAfterFullSeconds },
       );
     }
@@ -88,7 +88,7 @@ export class AccountLimiter {
   #bucketsFor(perSecond: number): TokenBuckets {
     const known = this.#buckets.get(perSecond);
     if (known) return known;
-    // The connects of a second may come at once.
+    // All connects of a second may arrive at once.
     const buckets = new TokenBuckets(this.#deps.clock, { capacity: perSecond, perSecond });
     this.#buckets.set(perSecond, buckets);
     return buckets;

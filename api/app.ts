@@ -1,4 +1,4 @@
-/** What answers the requests of the API: endpoints, and pages. */
+/** Answers the requests of the API: endpoints, and pages. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Endpoint } from '../contract/endpoint.ts';
@@ -11,7 +11,7 @@ import { audited } from './audit.ts';
 import { parseCall } from './call.ts';
 import type { Call, EndpointRequest } from './call.ts';
 import { answerError } from './errors.ts';
-import { requestMeter } from './metrics.ts';
+import { requestRecorder } from './metrics.ts';
 import type { Api } from './dependencies.ts';
 import { hostCheck } from './session-url.ts';
 
@@ -21,8 +21,8 @@ import { hostCheck } from './session-url.ts';
  */
 export type Handler<Path extends string, Body, Query> = (api: Api, call: Call<Path, Body, Query>) => Promise<unknown>;
 
-/** The answer to a change that has nothing else to report: `ok` of the contract. */
-const nothingElse = { status: 'ok' };
+/** The answer of an endpoint whose handler returns nothing: `ok` of the contract. */
+const okAnswer = { status: 'ok' };
 
 /** An endpoint with its handler. */
 export interface MountedEndpoint {
@@ -47,28 +47,28 @@ export function answer<Path extends string, Body, Query>(
   return {
     endpoint,
     run: async (api, request) => {
-      // JSON is sent with it, which costs less.
+      // `sendJson` sends the ID with the other headers, which costs less.
       if (!isJson) requestId(request.request, request.response);
       if (isOpen) for (const [name, value] of Object.entries(everyOrigin)) request.response.setHeader(name, value);
       const call = await parseCall(api, endpoint, request);
       const result = await audited(api, endpoint, call, handler);
       if (isJson)
-        sendJson(call.response, endpoint.status, result ?? nothingElse, { [requestIdHeader]: requestId(call.request) });
+        sendJson(call.response, endpoint.status, result ?? okAnswer, { [requestIdHeader]: requestId(call.request) });
     },
   };
 }
 
-/** Creates what handles the requests of a listener. Only this function decides in which order what happens to a request. */
+/** Creates the request handler of a listener. Only this function decides the order of the steps of a request. */
 export function newApp(
   api: Api,
   mounted: readonly Mounted[],
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const endpoints = endpointTable(mounted);
   let pages: Promise<Express> | undefined;
-  const measure = requestMeter(api.log, api.metrics);
+  const record = requestRecorder(api.log, api.metrics);
   const assertHost = hostCheck(api.urls.sessions);
   return async (request, response) => {
-    const measured = measure(request, response);
+    const recorded = record(request, response);
     try {
       if (!normalizeTarget(request))
         throw new ApiError('BadRequest', 'Send the path of an endpoint, or its URL without a user');
@@ -81,7 +81,7 @@ export function newApp(
         return;
       }
       const { label, run } = found.value;
-      measured.endpoint = label;
+      recorded.endpoint = label;
       await run(api, { request, response, parameters: found.parameters, query });
     } catch (error) {
       await answerError(api, { request, response }, error);
@@ -90,11 +90,11 @@ export function newApp(
 }
 
 interface Row extends Pick<MountedEndpoint, 'run'> {
-  /** Its path in metrics and logs, which have those of pages, too: as Express writes it. */
+  /** The path in metrics and logs, in the notation of Express, because they have paths of pages, too. */
   readonly label: string;
 }
 
-/** The endpoints, and preflight requests of browsers to those that every origin may call. */
+/** The endpoints, and preflight requests to the endpoints that every origin may call. */
 function endpointTable(mounted: readonly Mounted[]): PathTable<Row> {
   const table = new PathTable<Row>();
   for (const each of mounted) {
@@ -107,7 +107,7 @@ function endpointTable(mounted: readonly Mounted[]): PathTable<Row> {
   return table;
 }
 
-/** Pages, and the answer to requests that nothing else answers. Express is loaded for the first of them: most processes need none. */
+/** Creates the Express app for pages and unknown paths. Express is loaded for the first such request: most processes get none. */
 export async function newPages(
   api: Api,
   mounted: readonly Mounted[],
@@ -117,7 +117,7 @@ export async function newPages(
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('strict routing', false);
   for (const each of mounted) if ('mount' in each) each.mount(app, api);
-  app.use(refuseUnknown(endpoints));
+  app.use(rejectUnknown(endpoints));
   // Express recognises an error handler by its four parameters.
   app.use(async (error: unknown, request: Request, response: Response, _next: NextFunction) => {
     await answerError(api, { request, response }, error);
@@ -125,8 +125,8 @@ export async function newPages(
   return app;
 }
 
-/** Refuses what no endpoint handles: with 405 if the path exists with another method. */
-function refuseUnknown(endpoints: Pick<PathTable<unknown>, 'methods'>): RequestHandler {
+/** Rejects requests that no endpoint handles: with 405 if the path exists with another method. */
+function rejectUnknown(endpoints: Pick<PathTable<unknown>, 'methods'>): RequestHandler {
   return ({ method, path }, response) => {
     const methods = endpoints.methods(path);
     if (methods.length === 0) throw new ApiError('NotFound', `There is no ${method} ${path}`);

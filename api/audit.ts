@@ -17,8 +17,8 @@ import type { Caller } from './access.ts';
 import type { Api } from './dependencies.ts';
 
 /**
- * Connects are use, not administration: an account makes thousands of them, and the list of backends shows what they spawned. A record
- * for each would cost a durable write each.
+ * Connects use a service and do not administer it: an account makes thousands of them, and the list of backends shows what they
+ * spawned. Each record would cost a durable write.
  */
 const unrecorded = new Set([
   'connect',
@@ -40,8 +40,8 @@ interface AuditedCall {
 }
 
 /**
- * Runs the handler of a request, and records the request if it changes something. The record is written before, so that no change is
- * without one, and gets the status afterwards.
+ * Runs the handler of a request, and records the request if it changes something. The record is written before the handler runs, so
+ * that no change lacks one, and gets the status afterwards.
  */
 export function audited<Audited extends AuditedCall>(
   api: Api,
@@ -79,7 +79,7 @@ async function recorded(api: Api, endpoint: Endpoint, { action, call, handle }: 
   }
 }
 
-/** Which image an archive had: that shows only when it was read. */
+/** The image in an uploaded archive, known only after the archive was read. */
 function imageIn(result: unknown): object {
   const { tag, digest } = result as Partial<ImageObject>;
   return { tag, digest };
@@ -93,7 +93,7 @@ async function recordOf(
 ): Promise<AuditRecord | undefined> {
   const { permissions } = caller;
   const account = await accountOf(api, parameters as Readonly<Record<string, string>>, caller);
-  // A request to an account that the caller is not in is refused, and is no business of that account.
+  // A request to an account in which the caller has no rights is rejected, and does not concern that account.
   if (account === undefined) return undefined;
   const isByToken = needsToken(endpoint.access);
   const email = emailIn(body);
@@ -110,7 +110,7 @@ async function recordOf(
   });
 }
 
-/** The account that a request concerns, empty for the platform; `undefined` if the caller is not in that account. */
+/** The account that a request concerns, empty for the platform; `undefined` if the caller has no rights in that account. */
 async function accountOf(
   api: Api,
   { account, backend_id, backend_name }: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** Streams the logs and metrics of backends, which their nodes have, to clients as fast as they read. */
+/** Streams logs and metrics of backends from their nodes to clients, as fast as the clients read. */
 import { addAbortSignal } from 'node:stream';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { metricsRecord } from '../contract/backend.ts';
@@ -48,8 +48,8 @@ const v2Events = statusEvents((history) => history.map((entry, id) => ({ id, dat
 
 /**
  * Streams the statuses of a backend: its history (from `Last-Event-ID` on, if the client sends it), then each new status until
- * `terminated`. An event's ID is its position in the history. A client that has all events of a backend that has ended gets 204, after
- * which browsers do not connect again.
+ * `terminated`. An event's ID is its position in the history. A client that has all events of an ended backend gets 204, after which
+ * browsers do not reconnect.
  */
 export async function streamStatuses(
   api: Api,
@@ -90,7 +90,7 @@ export async function streamLog(
   await streamFromNode(api, { backend, wanted: { about: 'log', backend: backend.id, after, storedOnly }, eventOf }, to);
 }
 
-/** The last lines of the kept log of a backend that has ended, at most `count`. Throws as its stream. */
+/** Returns the last lines of the kept log of an ended backend, at most `count`. Throws as `streamLog`. */
 export async function lastLogLines(
   api: Api,
   { id, node }: Backend,
@@ -99,7 +99,7 @@ export async function lastLogLines(
 ): Promise<string[]> {
   if (node === undefined) return [];
   const last: string[] = [];
-  for await (const lines of lineBatchesOf(await askNode(api, node, { about: 'log', backend: id }, signal))) {
+  for await (const lines of lineBatchesOf(await requestStream(api, node, { about: 'log', backend: id }, signal))) {
     last.push(...lines);
     last.splice(0, last.length - count);
   }
@@ -129,15 +129,15 @@ interface BackendStream {
 
 async function streamFromNode(api: Api, source: BackendStream, { response, signal }: StreamRequest): Promise<void> {
   const { backend, wanted, eventOf } = source;
-  const ask = async ({ node, live }: Backend) => {
-    const isOver = wanted.about === 'metrics' && !live;
-    return node === undefined || isOver ? undefined : await askNode(api, node, wanted, signal);
+  const open = async ({ node, live }: Backend) => {
+    const hasEnded = wanted.about === 'metrics' && !live;
+    return node === undefined || hasEnded ? undefined : await requestStream(api, node, wanted, signal);
   };
   // Before the stream opens, so that a failure is an error response.
-  let answer = hasStarted(backend) ? await ask(backend) : undefined;
+  let answer = hasStarted(backend) ? await open(backend) : undefined;
   using stream = api.eventStreams.open(response);
   try {
-    if (!hasStarted(backend) && !wanted.storedOnly) answer = await ask(await untilStarted(api, backend, signal));
+    if (!hasStarted(backend) && !wanted.storedOnly) answer = await open(await untilStarted(api, backend, signal));
     if (answer) await relay(answer, stream, eventOf, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -169,14 +169,14 @@ async function untilStarted(api: Api, backend: Backend, signal: AbortSignal): Pr
   return latest;
 }
 
-/** A node answers within milliseconds, one whose engine is slow within seconds, and clients can retry. */
-const answerLimitMs = 10_000;
+/** A node answers within milliseconds, or within seconds if its engine is slow. Clients can retry. */
+const answerTimeoutMs = 10_000;
 
 /**
- * Requests a stream from a node, through its gateway. The answer fails if the node or the connection fails, and with the signal.
+ * Requests a stream from a node, through its gateway. The answer fails if the node or the connection fails, or if the signal aborts.
  * Throws `Unavailable` if the node does not answer, and `TooManyRequests`.
  */
-async function askNode(
+async function requestStream(
   api: Api,
   node: string,
   wanted: BackendStreamRequest,
@@ -186,7 +186,7 @@ async function askNode(
   const gateway = document && nearestGateway(document);
   if (!gateway) throw noAnswer(new Error(`The address of the gateway of the node "${node}" is not known`));
   const late = new AbortController();
-  using _limit = api.clock.after(answerLimitMs, () => late.abort(new Error('The gateway does not answer in time')));
+  using _limit = api.clock.after(answerTimeoutMs, () => late.abort(new Error('The gateway does not answer in time')));
   try {
     const target = { ...gateway, secret: api.secret, signal: AbortSignal.any([signal, late.signal]) };
     const answer = await linkGet(target, node, backendStreamPath(wanted));

@@ -29,7 +29,7 @@ export interface Call<Path extends string, Body, Query> {
   readonly caller: Caller;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Aborts when the client disconnects or the API closes. Its reason is a `ApiError`. */
+  /** Aborts when the client disconnects or the API closes. Its reason is an `ApiError`. */
   readonly signal: AbortSignal;
 }
 
@@ -39,13 +39,13 @@ const maxBodyBytes = 1024 * 1024;
 /** The largest body of a request that needs none, or that has no access token. */
 const maxSmallBodyBytes = 1024;
 
-/** The largest body that proves who the caller is: an ID token has about 1.5 KB. */
+/** The largest body that authenticates the caller: an ID token has about 1.5 KB. */
 const maxProofBytes = 16 * 1024;
 
 /** The media type of event streams. */
 const streamType = 'text/event-stream';
 
-/** A constant, as `clientGone`. */
+/** A constant, for the reason given at `clientGone` (`open-requests.ts`). */
 const tokenEnded = new ApiError('Unauthorized', 'This access token was revoked, has expired or was changed');
 
 /** Parses a request. The body is read only after the caller is authenticated. */
@@ -82,7 +82,7 @@ const noFields = {};
 
 type ParsedCall<Path extends string, Body, Query> = Omit<Call<Path, Body, Query>, 'signal'>;
 
-/** A call whose signal is made when it is asked for: most handlers do not wait, and it costs as much as their reads. */
+/** A call that creates its signal on first use: most handlers do not wait, and a signal costs as much as their reads. */
 class OpenCall<Path extends string, Body, Query> implements Call<Path, Body, Query> {
   readonly parameters: PathParameters<Path>;
   readonly body: Body;
@@ -107,7 +107,7 @@ class OpenCall<Path extends string, Body, Query> implements Call<Path, Body, Que
     return (this.#signal ??= this.#api.openRequests.signalOf(this.response));
   }
 
-  /** From now on, the signal aborts when the token ends, too. */
+  /** Makes the signal abort when the token becomes invalid, too. */
   endWithToken(): void {
     const watch = this.#api.tokens.watch(this.caller.permissions, { reason: () => tokenEnded });
     this.response.once('close', () => watch[Symbol.dispose]());
@@ -127,7 +127,7 @@ function identify(
   return authenticate(api, request, access, account);
 }
 
-/** Streams and archives end when their token does. */
+/** Streams and archives end when their token becomes invalid. */
 function needsTokenUntilEnd({ access, stream, archive }: Endpoint): boolean {
   return needsToken(access) && (stream || archive !== 'none');
 }

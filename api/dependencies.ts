@@ -142,7 +142,7 @@ export interface Api extends ApiDependencies {
   /** Derives the bearer token of a backend that was spawned with `require_bearer_token`. */
   readonly bearerFor: (backend: string) => string;
   readonly containerEnv: ContainerEnv;
-  /** Removes in the background what deleted services had. */
+  /** Removes in the background what belonged to deleted services. */
   readonly clearServices: () => void;
   /** Encrypts the secrets of services. */
   readonly serviceSecrets: SecretBox;
@@ -151,6 +151,6 @@ export interface Api extends ApiDependencies {
   /** Records in the background when a service was last spawned. */
   readonly noteSpawn: (service: string, environment: string, time: Date) => void;
   /** Notifies nodes in the background to prefetch the images of some environments of a service. */
-  readonly prefetch: (service: string, isMeant: (environment: Environment) => boolean) => void;
+  readonly prefetch: (service: string, isSelected: (environment: Environment) => boolean) => void;
   readonly openRequests: OpenRequests;
 }

@@ -7,9 +7,9 @@ import type { Api } from './dependencies.ts';
 export type FailedChecks = Pick<Api, 'failures' | 'behindLoadBalancer' | 'invalidTokensPerMinute'>;
 
 /**
- * Counts a check of a token that has failed. Returns the error to answer: the failure, or `TooManyRequests` if the network has sent too
- * many invalid tokens. Valid tokens are accepted all the same: no token can be guessed, and clients with valid tokens may share the
- * network with a program that repeats an expired one.
+ * Counts a failed check of a token. Returns the error for the response: the failure, or `TooManyRequests` if the network has sent too
+ * many invalid tokens. Valid tokens are still accepted: tokens cannot be guessed, and clients with valid ones may share the network
+ * with a program that repeats an expired one.
  */
 export async function failedCheck(api: FailedChecks, request: IncomingMessage, failure: ApiError): Promise<ApiError> {
   const perMinute = api.invalidTokensPerMinute;

@@ -66,7 +66,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     spawnOptions: spawnOptionsBox(deps.secret),
     clearServices: () => clearing.begin(),
     noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
-    prefetch: (service, isMeant) => prefetcher.begin(service, isMeant),
+    prefetch: (service, isSelected) => prefetcher.begin(service, isSelected),
     openRequests,
   };
   const owned = opening.move();

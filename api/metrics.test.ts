@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 import { silentLog } from '../core/log/log.ts';
 import type { Log } from '../core/log/log.ts';
 import { openMetrics } from '../core/metrics/metrics.ts';
-import { requestMeter } from './metrics.ts';
+import { requestRecorder } from './metrics.ts';
 import { connectPath, openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 
@@ -35,7 +35,7 @@ test('the access log has a line for each answer, with the ID of the request and 
   const log = Object.assign(Object.create(silentLog()) as Log, { info: (fields: object) => void lines.push(fields) });
   const request = { method: 'GET', url: '/v2/backend/secret/status' } as IncomingMessage;
   const response = Object.assign(new EventEmitter(), { statusCode: 200 }) as unknown as ServerResponse;
-  requestMeter(log, openMetrics())(request, response).endpoint = '/v2/backend/:backend_id/status';
+  requestRecorder(log, openMetrics())(request, response).endpoint = '/v2/backend/:backend_id/status';
   response.emit('close');
   expect(lines).toEqual([
     {

@@ -4,17 +4,17 @@ import { requestId } from '../core/http/request-id.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
-/** What is known of a request when it is answered. */
-interface MeasuredRequest {
+/** Labels of a request, set while it is handled and read when it is logged. */
+interface RecordedRequest {
   /** The path of its endpoint as it is declared; absent for pages and unknown paths. */
   endpoint?: string;
 }
 
 /** Logs and counts each request, with the path of its endpoint or page as it is declared, so that tokens in URLs are not logged. */
-export function requestMeter(
+export function requestRecorder(
   log: Log,
   metrics: Metrics,
-): (request: IncomingMessage, response: ServerResponse) => MeasuredRequest {
+): (request: IncomingMessage, response: ServerResponse) => RecordedRequest {
   const durations = new Histogram({
     name: 'berth_api_request_duration_seconds',
     help: 'Duration of API requests until the answer was sent, by endpoint and status',
@@ -24,15 +24,15 @@ export function requestMeter(
   return (request, response) => {
     const id = requestId(request);
     const startedMs = performance.now();
-    const measured: MeasuredRequest = {};
+    const recorded: RecordedRequest = {};
     response.on('close', () => {
       const durationMs = performance.now() - startedMs;
-      const endpoint = measured.endpoint ?? pageOf(request);
+      const endpoint = recorded.endpoint ?? pageOf(request);
       const labels = { method: request.method ?? '', endpoint, status: String(response.statusCode) };
       durations.observe(labels, durationMs / 1000);
       log.info({ request: id, ...labels, durationMs: Math.round(durationMs) }, 'Request answered');
     });
-    return measured;
+    return recorded;
   };
 }
 

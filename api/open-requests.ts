@@ -5,7 +5,7 @@ import { ApiError } from '../model/api-error.ts';
 const clientGone = new ApiError('BadRequest', 'The client has disconnected');
 
 /**
- * The requests that are not answered yet, each with a signal. One signal each, and no combined ones: those cost as much as the rest of
+ * The requests that are not answered yet, each with one signal. Combined signals (`AbortSignal.any`) would cost as much as the rest of
  * a small request.
  */
 export class OpenRequests implements Disposable {
@@ -27,7 +27,7 @@ export class OpenRequests implements Disposable {
     this.#open.add(request);
     response.on('close', () => {
       this.#open.delete(request);
-      // The stream that a HEAD request asks about has ended for its client with the head.
+      // For the client of a HEAD request, a stream ends with the head.
       if (!response.writableFinished || response.req.method === 'HEAD') request.abort(clientGone);
     });
     return request.signal;

@@ -17,7 +17,7 @@ export interface List<T extends StoredDocument, Index extends string> {
   readonly includes?: (item: T) => boolean;
 }
 
-/** Of a list that leaves out results, this many are read at a time at least. */
+/** The smallest batch that is read for a list that leaves out results. */
 const filteredBatch = 200;
 
 export interface Page<T> {
@@ -83,6 +83,6 @@ function readCursor(cursor: string, type: keyof typeof positionTypes): [string |
   try {
     return positionTypes[type].parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
   } catch (error) {
-    throw new ApiError('BadRequest', 'cursor: Send the next_cursor of the page before', { cause: error });
+    throw new ApiError('BadRequest', 'cursor: Send the next_cursor of the previous page', { cause: error });
   }
 }

@@ -1,23 +1,23 @@
 /**
- * Counts in how many consecutive looks of this process a document was unchanged. Use it to judge another process by what it failed to
- * write. Unlike a clock, the count is not affected by the time for which this process was frozen, or by a change of the clock.
+ * Counts in how many consecutive reads of this process a document was unchanged. Use it to detect that another process has stopped
+ * writing. Unlike a clock, the count does not grow while this process is frozen, or when the clock is set.
  */
 export class SeenUnchanged {
-  #seen: ReadonlyMap<string, { readonly state: number; readonly looks: number }> = new Map();
+  #seen: ReadonlyMap<string, { readonly state: number; readonly reads: number }> = new Map();
 
-  /** Counts one look at these documents, and forgets all others. */
-  look(documents: Iterable<{ readonly id: string; readonly state: number }>): void {
+  /** Counts one read of these documents, and forgets all others. */
+  countRead(documents: Iterable<{ readonly id: string; readonly state: number }>): void {
     this.#seen = new Map(
       Array.from(documents, ({ id, state }) => {
         const before = this.#seen.get(id);
-        return [id, { state, looks: before?.state === state ? before.looks + 1 : 1 }];
+        return [id, { state, reads: before?.state === state ? before.reads + 1 : 1 }];
       }),
     );
   }
 
-  /** How many consecutive looks, including the last one, have found the document in its present state. */
-  looksAt(id: string): number {
-    return this.#seen.get(id)?.looks ?? 0;
+  /** How many consecutive reads, including the last one, returned the document in its present state. */
+  unchangedReads(id: string): number {
+    return this.#seen.get(id)?.reads ?? 0;
   }
 
   /** Starts again from zero. */

@@ -1,4 +1,4 @@
-/** Connection URLs, in the form that the client asks for, or else the service or the platform. */
+/** Connection URLs, in the form that the client requests, or else the default form of the service or the platform. */
 import type { IncomingMessage } from 'node:http';
 import type { UrlForm } from '../contract/connect.ts';
 import { ApiError } from '../model/api-error.ts';
@@ -39,7 +39,7 @@ export function readyUrl(urls: PublicUrls, backend: string, address: SessionAddr
 }
 
 /**
- * Returns a function that refuses requests to the API under the host of a session. Cookies hold for all ports of a host, so the
+ * Returns a function that rejects requests to the API under the host of a session. Cookies apply to all ports of a host, so the
  * application there could set those of the API.
  *
  * @param sessions - the URL of sessions with hosts of their own, if there are any

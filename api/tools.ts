@@ -1,4 +1,4 @@
-/** Answers what existing command lines call beyond the API document. */
+/** Endpoints that existing command lines call and that are not in the API document. */
 import { toolEndpoints } from '../contract/tool-endpoints.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
 import { backends } from '../model/backend.ts';

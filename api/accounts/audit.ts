@@ -9,7 +9,7 @@ import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
 import { findPage } from '../pages.ts';
 
-/** The records of the platform are those of no account. */
+/** Records of the platform belong to no account. */
 const platform = '';
 
 export const auditEndpoints = [

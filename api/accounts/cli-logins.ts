@@ -35,7 +35,7 @@ const lookEveryMs = 2_000;
 /** Three months: a person who uses the command line now and then logs in a few times a year. */
 const cliTokenMs = 90 * 24 * 60 * 60 * 1000;
 
-/** Enough of a header to recognize a program by. */
+/** Enough of a `User-Agent` header to recognize the program. */
 const maxProgramLength = 100;
 
 /** Wakes the streams that wait for a log-in to be confirmed. */

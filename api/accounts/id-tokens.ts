@@ -1,5 +1,5 @@
 /** Checks ID tokens (OpenID Connect) with the public keys of their issuers. */
-// Not from 'jose', which loads all that the library has.
+// From the submodules of 'jose', because its main module loads the whole library.
 import type { JWTPayload } from 'jose';
 import { JOSEError, JWKSTimeout, JWTClaimValidationFailed, JWTExpired } from 'jose/errors';
 import { createRemoteJWKSet } from 'jose/jwks/remote';
@@ -13,10 +13,10 @@ import type { IdTokenUse } from '../../model/used-id-token.ts';
 /** Keys come from the issuer's own host; a deployment waits for them. */
 const timeoutMs = 5_000;
 
-/** By how much the clock of the issuer may differ. */
+/** How much the clock of the issuer may differ from ours. */
 const clockToleranceSeconds = 30;
 
-/** An ID token is made for the exchange; GitHub's are valid for five minutes. */
+/** A client requests an ID token just before the exchange; GitHub's are valid for five minutes. */
 const maxAgeSeconds = 900;
 
 /** Public-key signatures only: a token that is signed with a shared secret proves nothing here. */
@@ -43,18 +43,21 @@ export class IdTokens {
   readonly #audience: string;
   readonly #keySets = new Map<string, Promise<KeySet>>();
 
-  /** @param audience - for whom ID tokens must be made: the URL of the API */
+  /** @param audience - the audience that ID tokens must name: the URL of the API */
   constructor(issuers: readonly string[], audience: string) {
     this.#issuers = new Set(issuers);
     this.#audience = audience;
   }
 
-  /** Whether ID tokens of an issuer are accepted at all. Requests go to these issuers only. */
+  /** Whether ID tokens of an issuer are accepted. Keys are requested from accepted issuers only. */
   accepts(issuer: string): boolean {
     return this.#issuers.has(issuer);
   }
 
-  /** What an ID token says of the deployment, and what identifies it. Throws `Unauthorized`, and `Unavailable` when the issuer cannot be reached. */
+  /**
+   * Returns what an ID token claims about the deployment, and what identifies the token. Throws `Unauthorized`, and `Unavailable` when
+   * the issuer cannot be reached.
+   */
   async verify(idToken: string, now: Date): Promise<VerifiedIdToken> {
     const issuer = issuerOf(idToken);
     if (issuer === undefined || !this.accepts(issuer)) throw invalid('its issuer is not accepted here');
@@ -92,7 +95,7 @@ export class IdTokens {
   }
 }
 
-/** Issuers need not send `jti`: without one, the text that is signed identifies the ID token. */
+/** `jti` is optional: without it, the signed text identifies the ID token. */
 function useOf(idToken: string, { jti, exp = 0, iat = 0 }: JWTPayload): Omit<IdTokenUse, 'issuer'> {
   const endsAtSeconds = Math.min(exp, iat + maxAgeSeconds) + clockToleranceSeconds;
   const name = jti ?? idToken.slice(0, idToken.lastIndexOf('.'));
@@ -107,7 +110,7 @@ async function discover(issuer: string): Promise<KeySet> {
   const found = discovery.parse(await response.json());
   const keysUrl = new URL(found.jwks_uri);
   if (found.issuer !== issuer || keysUrl.origin !== new URL(issuer).origin)
-    throw new Error('The issuer names another one');
+    throw new Error('The discovery document names another issuer');
   return createRemoteJWKSet(keysUrl, { timeoutDuration: timeoutMs });
 }
 
@@ -119,7 +122,7 @@ function issuerOf(idToken: string): string | undefined {
   }
 }
 
-/** For the person who sets up the deployment. Nothing of it is secret: the caller has the token. */
+/** Explains the failure to the user who sets up the deployment. Nothing in it is secret: the caller has the token. */
 function reasonOf(error: JOSEError): string {
   if (error instanceof JWTExpired) return 'it has expired';
   if (error instanceof JWTClaimValidationFailed) return `its claim "${error.claim}" is not the expected one`;

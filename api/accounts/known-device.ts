@@ -1,6 +1,6 @@
 /**
- * The cookie of a browser in which a user has logged in before (a device cookie, as OWASP calls it). It proves that and nothing else:
- * with it, the attempts of this browser are counted for themselves.
+ * The cookie of a browser in which a user has logged in before (a device cookie, as OWASP calls it). It proves only that: the attempts
+ * of this browser are then counted separately.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -9,7 +9,7 @@ import { cookieOf, newCookie } from './session-cookie.ts';
 
 const cookieName = '__Host-berth-device';
 
-/** A year: a person who is on leave for months still has it. Each log-in begins it anew. */
+/** A year: the cookie outlasts a leave of some months. Each log-in renews it. */
 const lifeSeconds = 365 * 24 * 60 * 60;
 
 const valuePattern = /^([\w-]{22})\.([\w-]{43})$/;
@@ -24,7 +24,7 @@ export function knownDevice(api: Devices, request: IncomingMessage, user: string
   return isProven ? id : undefined;
 }
 
-/** The header that lets a browser show that the user has logged in there. */
+/** Returns the `Set-Cookie` header with which a browser can later prove that the user has logged in there. */
 export function deviceCookie(api: Devices, request: IncomingMessage, user: string): string {
   const id = knownDevice(api, request, user) ?? randomBytes(16).toString('base64url');
   return newCookie(cookieName, `${id}.${api.deviceProof(`${id} ${user}`)}`, lifeSeconds);

@@ -1,4 +1,4 @@
-/** Limits how often secrets that people type may be wrong, across processes. */
+/** Limits how many wrong passwords and codes clients may send, across processes. */
 import type { IncomingMessage } from 'node:http';
 import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import { ApiError } from '../../model/api-error.ts';
@@ -13,19 +13,19 @@ const fewGuesses: AttemptLimit = { capacity: 10, seconds: 600 };
 /** An office behind one address. */
 const perNetwork: AttemptLimit = { capacity: 50, seconds: 600 };
 
-/** Guesses of a password from many networks. They keep the user from logging in with a browser that is new to the platform. */
+/** Guesses of a password from many networks. Once the limit is reached, the user can log in only with known browsers. */
 const perUser: AttemptLimit = { capacity: 100, seconds: 3600 };
 
-/** Four seconds of checks. Browsers that are known have as many again, so that a flood of guesses leaves them room. */
-const room = 50;
-const roomForKnown = 100;
+/** Four seconds of checks. Known browsers have as many more, so that a flood of guesses leaves capacity for them. */
+const capacity = 50;
+const capacityForKnown = 100;
 
-/** Longer texts are no user; these characters are enough to distinguish any two that are. */
+/** The maximum length of an e-mail address: longer texts name no user. */
 const maxKeyLength = 254;
 
 /**
- * Runs the check of a user's password. A browser in which the user has logged in before has a limit of its own, so that guesses of
- * others do not lock the user out. Throws `TooManyRequests`, and what the check throws.
+ * Runs the check of a user's password. A browser in which the user has logged in before has its own limit, so that guesses of other
+ * clients do not lock the user out. Throws `TooManyRequests`, and what the check throws.
  */
 export async function limitedForUser<Result>(
   api: Api,
@@ -36,13 +36,13 @@ export async function limitedForUser<Result>(
   const device = knownDevice(api, request, user);
   if (device !== undefined) {
     const ofDevice = { id: `log-in device ${device}`, limit: fewGuesses };
-    return await api.passwordChecks.run(roomForKnown, async () => await limited(api, [ofDevice], check));
+    return await api.passwordChecks.run(capacityForKnown, async () => await limited(api, [ofDevice], check));
   }
   const attempts = [...ofNetwork(api, request, user), { id: `log-in of ${keyOf(user)}`, limit: perUser }];
-  return await api.passwordChecks.run(room, async () => await limited(api, attempts, check));
+  return await api.passwordChecks.run(capacity, async () => await limited(api, attempts, check));
 }
 
-/** Runs the check of a code that no client can guess: the limits by network save the work of checking. Throws as `limitedForUser`. */
+/** Runs the check of a code that no client can guess: the limits by network bound the work of checking. Throws as `limitedForUser`. */
 export async function limitedByNetwork<Result>(
   api: Api,
   request: IncomingMessage,
@@ -50,7 +50,7 @@ export async function limitedByNetwork<Result>(
   check: () => Promise<Result>,
 ): Promise<Result> {
   const attempts = ofNetwork(api, request, subject);
-  return await api.passwordChecks.run(room, async () => await limited(api, attempts, check));
+  return await api.passwordChecks.run(capacity, async () => await limited(api, attempts, check));
 }
 
 function ofNetwork(api: Api, request: IncomingMessage, subject: string): CountedAttempt[] {
@@ -65,7 +65,7 @@ function keyOf(subject: string): string {
   return subject.slice(0, maxKeyLength);
 }
 
-/** The attempt counts before the check, so that requests at the same time cannot have more, and is returned if the check succeeds. */
+/** Counts the attempt before the check, so that concurrent requests cannot exceed the limit, and uncounts it if the check succeeds. */
 async function limited<Result>(
   { store }: Api,
   attempts: readonly CountedAttempt[],

@@ -29,7 +29,7 @@ export interface Session {
   readonly cookies: readonly string[];
 }
 
-/** Whether a password is that of a user. Throws `Unauthorized`, and `TooManyRequests` before the password is looked at. */
+/** Returns the user if the password is right. Throws `Unauthorized`, and `TooManyRequests` before it checks the password. */
 export async function checkPassword(
   api: Api,
   request: IncomingMessage,
@@ -44,7 +44,7 @@ export async function checkPassword(
   });
 }
 
-/** Begins a session with a secret of its own, and ends the one that the browser had. */
+/** Begins a session with a new secret, and ends the previous session of the browser. */
 export async function beginSession(api: Api, request: IncomingMessage, user: User): Promise<Session> {
   await endSession(api, request);
   const now = await api.store.now();
@@ -66,7 +66,7 @@ export async function endSession(api: Api, request: IncomingMessage): Promise<vo
   if (await api.store.update(accessTokens, id, (token) => revoke(token, now))) await api.tokens.publishChange(id);
 }
 
-/** Sets the password of a user, who is then logged in nowhere. `check` is applied to the user as it is now, and throws. */
+/** Sets the password of a user, which ends the user's log-ins. `check` throws if the current user must not be changed. */
 export async function setPassword(
   api: Api,
   id: string,

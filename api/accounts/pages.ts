@@ -17,7 +17,7 @@ import { assertOwnPage, assertSameOrigin, noSessionCookie } from './session-cook
 /** An e-mail address, a password and a code are far smaller. */
 const maxFormBytes = 8 * 1024;
 
-/** Where a log-in may lead: a path of our own pages, so that no link to us leads elsewhere. */
+/** The paths to which a log-in may redirect: only our own pages, so that a link to us cannot lead to another site. */
 const nextPattern = /^\/(?:cli-login\/[\w-]{43}|ready\/[a-z0-9]{1,64}\/(?:[\w-]{43}|[a-z2-7]{52})\/)$/;
 
 export const accountPages: Mounted = { mount: mountPages };
@@ -79,7 +79,7 @@ interface FormRequest {
   readonly form: Readonly<Record<string, string>>;
 }
 
-type Handle = (exchange: FormRequest) => Promise<void>;
+type Handle = (formRequest: FormRequest) => Promise<void>;
 
 function formHandler(api: Api, handle: Handle): RequestHandler {
   return async (request, response) => {
@@ -91,7 +91,7 @@ function formHandler(api: Api, handle: Handle): RequestHandler {
   };
 }
 
-/** Shows a problem that the person can solve as a page. Throws others. */
+/** Shows a page for a problem that the user can solve. Rethrows other errors. */
 async function answerOrExplain(response: Response, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -143,7 +143,7 @@ function invitationPage(): string {
   return formPage('Set your password', '/invitation', [emailField, code, newPasswordField], fillScript);
 }
 
-/** The link has both behind its `#`, so that they get into no log of a server. Without scripts, the person types them. */
+/** The link contains both after its `#`, so that no server logs them. Without scripts, the user types them. */
 const fillScript = `
 const given = new URLSearchParams(location.hash.slice(1));
 document.forms[0].user_email.value = given.get('email') ?? '';
@@ -161,7 +161,7 @@ function codePage(code: string): string {
   return page(
     'Log in a command line',
     `<p>Type this code into the command line:</p>\n<p class="code">${code}</p>
-<p>Type it nowhere else: a program that has it acts for you.</p>`,
+<p>Type it nowhere else: a program that has it can act for you.</p>`,
   );
 }
 
@@ -208,7 +208,7 @@ const headers = pageHeaders(
     "default-src 'none'",
     `script-src ${inlineSource(fillScript)}`,
     `style-src ${inlineSource(style)}`,
-    // Also holds for what a form's answer redirects to, which is ours as well.
+    // Also applies to redirects after a form, which lead to our own pages.
     "form-action 'self'",
     "base-uri 'none'",
     "frame-ancestors 'none'",

@@ -51,7 +51,7 @@ const memberEndpoints = [
     if (!(await insertIfAbsent(api.store, accounts, account))) {
       throw new ApiError('AccountExists', `There is an account "${name}" already`);
     }
-    // After a crash before this, an administrator, who may enter every account, adds the owner.
+    // If the process crashes before this, an administrator, who has access to every account, adds the owner.
     await setMember(api.store, name, owner, 'owner');
     await api.tokens.publishChange();
   }),
@@ -85,13 +85,13 @@ const memberEndpoints = [
 
 export const peopleEndpoints = [...userEndpoints, ...memberEndpoints];
 
-/** Gives a user a new code for a password. Its log-ins stay until the password is set. Throws `UserNotFound`. */
+/** Creates a new invitation code for a user. The user's log-ins last until the password is set. Throws `UserNotFound`. */
 async function inviteUser(api: Api, id: string) {
   const code = randomBytes(32).toString('base64url');
   const now = await api.store.now();
   const user = await api.store.update(users, id, (current) => invite(current, code, now));
   if (!user?.invitation) throw noUser(id);
-  // Behind the `#`, so that the code gets into no log of a server.
+  // After the `#`, so that no server logs the code.
   const url = `${api.urls.api}/invitation#${new URLSearchParams({ email: id, code }).toString()}`;
   return { user_email: id, url, expires_at: user.invitation.expiresAt.toISOString() };
 }

@@ -20,7 +20,7 @@ export function newSessionCookie(secret: string, lifeSeconds: number): string {
 /** The header that removes the cookie. */
 export const noSessionCookie = newCookie(sessionCookieName, '', 0);
 
-/** The value of a cookie of a request. Of several with this name, which browsers do not send, the first. */
+/** The value of a cookie of a request: the first one with this name. Browsers send only one. */
 export function cookieOf(request: IncomingMessage, wanted: string): string | undefined {
   for (const pair of (request.headers.cookie ?? '').split(';')) {
     const [name, value] = pair.trim().split('=', 2);
@@ -35,9 +35,9 @@ export function newCookie(name: string, value: string, lifeSeconds: number): str
 }
 
 /**
- * Refuses a request that a page of another origin has sent. Pages of the same site count as foreign, since sessions may have hosts
- * there. A browser that does not send `Sec-Fetch-Site` sends `Origin` with requests that change something. Programs, which have no
- * cookies of others, send neither. Throws `Forbidden`.
+ * Rejects a request that a page of another origin has sent. Pages of the same site count as foreign, since sessions may have hosts
+ * there. A browser that does not send `Sec-Fetch-Site` sends `Origin` with requests that change something. Other clients send neither,
+ * and hold no cookies of users. Throws `Forbidden`.
  */
 export function assertSameOrigin({ headers }: IncomingMessage, apiUrl: string): void {
   const site = headers['sec-fetch-site'];
@@ -46,12 +46,12 @@ export function assertSameOrigin({ headers }: IncomingMessage, apiUrl: string): 
   } else if (headers.origin !== undefined && headers.origin !== new URL(apiUrl).origin) throw foreign();
 }
 
-/** As `assertSameOrigin`, for a request that a cookie authenticates: one that changes something must show where it comes from. */
+/** Like `assertSameOrigin`, for a request that a cookie authenticates: a request that changes something must name its origin. */
 export function assertOwnPage(request: IncomingMessage, apiUrl: string): void {
   assertSameOrigin(request, apiUrl);
   const { headers, method = '' } = request;
-  const shows = headers['sec-fetch-site'] === 'same-origin' || headers.origin !== undefined;
-  if (!shows && !safeMethods.has(method)) throw foreign();
+  const namesOrigin = headers['sec-fetch-site'] === 'same-origin' || headers.origin !== undefined;
+  if (!namesOrigin && !safeMethods.has(method)) throw foreign();
 }
 
 function foreign(): ApiError {

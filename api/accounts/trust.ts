@@ -51,28 +51,28 @@ export const trustEndpoints = [
     }
   }),
   answer(endpoints.exchangeIdToken, async (api, { parameters, body, request }) => {
-    const { claims, rule } = await allowed(api, request, parameters.account, body.id_token);
+    const { claims, rule } = await checkIdToken(api, request, parameters.account, body.id_token);
     return await deploy(api, request, rule, claims);
   }),
 ];
 
 /**
- * Checks an ID token, and uses it up. After a crash before the deploy token is issued, the deployment requests another ID token. Throws
- * `Unauthorized`, `Forbidden`, `Unavailable`, and `TooManyRequests` for one of too many invalid ID tokens of a network: deployments with
- * valid ones may share the network.
+ * Checks an ID token, and marks it as used. If the process crashes before it issues the deploy token, the deployment must request
+ * another ID token. Throws `Unauthorized`, `Forbidden`, `Unavailable`, and `TooManyRequests` when the network has sent too many invalid
+ * ID tokens. Valid ones are still accepted, because other deployments may share the network.
  */
-async function allowed(api: Api, request: IncomingMessage, account: string, idToken: string) {
+async function checkIdToken(api: Api, request: IncomingMessage, account: string, idToken: string) {
   try {
     const { claims, use } = await api.idTokens.verify(idToken, await api.store.now());
     const rule = await ruleFor(api, account, claims);
-    // Only now: clients without a trust rule must not be able to fill the store.
+    // Last, because clients without a trust rule must not be able to fill the store.
     if (!(await useIdToken(api.store, use))) {
       throw new ApiError('Unauthorized', 'The ID token is not valid: it was used before, request another');
     }
     return { claims, rule };
   } catch (error) {
-    const isRefused = error instanceof ApiError && error.code !== 'Unavailable';
-    throw isRefused ? await failedCheck(api, request, error) : error;
+    const isRejected = error instanceof ApiError && error.code !== 'Unavailable';
+    throw isRejected ? await failedCheck(api, request, error) : error;
   }
 }
 
@@ -96,7 +96,7 @@ async function deploy(api: Api, request: IncomingMessage, rule: TrustRule, claim
   const name = `${claims.repository} ${claims.ref ?? ''}`.trim().slice(0, 100);
   const about = { kind: 'deploy', account, name, scopes, ...(services && { services }), expiresAt } as const;
   const document = accessTokenDocument(secret, about, now);
-  // Before the token, so that none is without a record.
+  // Before the token, so that no token lacks a record.
   const { repository, ref, environment } = claims;
   const record = newAuditRecord({
     account,

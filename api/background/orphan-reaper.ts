@@ -12,11 +12,11 @@ import { endBackend } from '../stop.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { SeenUnchanged } from '../seen-unchanged.ts';
 
-/** How long after the end of its lease a dead node is detected, at most. */
+/** A dead node is detected at most this long after the end of its lease. */
 const passEveryMs = 5_000;
 
 /** A node is dead if its lease was unchanged for as long as a lease lasts. */
-const looksAtDeadNode = nodeLeaseMs / passEveryMs;
+const readsOfDeadNode = nodeLeaseMs / passEveryMs;
 
 type OrphanReaperDependencies = Pick<ApiDependencies, 'store' | 'bus' | 'clock' | 'log' | 'rules' | 'ownNode'>;
 
@@ -29,8 +29,8 @@ export function startOrphanReaper(deps: OrphanReaperDependencies): AsyncDisposab
 }
 
 /**
- * Judges only by its own passes. So after a freeze or restart of this process, or a change of the clock, nodes have as much time as
- * ever to renew, and to claim waiting backends.
+ * Counts only its own passes, so that after a freeze or restart of this process, or a change of the clock, nodes have the full time to
+ * renew their leases and to claim waiting backends.
  */
 export class OrphanReaper {
   readonly #deps: OrphanReaperDependencies;
@@ -65,9 +65,9 @@ export class OrphanReaper {
       failure: 'No node had capacity for it in time',
     };
     const waiting = await store.find(backends, { index: 'waiting', equals: { live: true, node: null } });
-    this.#waiting.look(waiting.map(({ id }) => ({ id, state: 0 })));
+    this.#waiting.countRead(waiting.map(({ id }) => ({ id, state: 0 })));
     for (const backend of waiting) {
-      if (backend.createdAt > oldest || this.#waiting.looksAt(backend.id) * passEveryMs < timeoutMs) continue;
+      if (backend.createdAt > oldest || this.#waiting.unchangedReads(backend.id) * passEveryMs < timeoutMs) continue;
       const change = (current: Backend) =>
         current.node === undefined ? becomeTerminated(current, ending, now) : current;
       await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });
@@ -77,9 +77,9 @@ export class OrphanReaper {
   async #endLost(): Promise<void> {
     const { store, ownNode } = this.#deps;
     const found = await store.find(nodes, { index: 'byCluster' });
-    this.#nodes.look(found.map(({ id, leaseUntil }) => ({ id, state: leaseUntil.getTime() })));
+    this.#nodes.countRead(found.map(({ id, leaseUntil }) => ({ id, state: leaseUntil.getTime() })));
     for (const node of found) {
-      if (node.id === ownNode?.() || this.#nodes.looksAt(node.id) < looksAtDeadNode) continue;
+      if (node.id === ownNode?.() || this.#nodes.unchangedReads(node.id) < readsOfDeadNode) continue;
       if (!isAlive(node, await store.now())) await this.#endBackendsOf(node);
     }
   }

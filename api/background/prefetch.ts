@@ -15,7 +15,7 @@ import type { ApiDependencies } from '../dependencies.ts';
 
 type PrefetcherDependencies = Pick<ApiDependencies, 'store' | 'queue' | 'bus' | 'log' | 'rules'>;
 
-/** Notifies in the background, for one service at a time. Disposing waits for what has begun. */
+/** Notifies in the background, for one service at a time. Disposing waits for notifications in progress. */
 export class Prefetcher implements AsyncDisposable {
   readonly #deps: PrefetcherDependencies;
   #subscription: AsyncDisposable | undefined;
@@ -33,10 +33,10 @@ export class Prefetcher implements AsyncDisposable {
   }
 
   /** Notifies nodes to prefetch the images of some environments of a service. */
-  begin(service: string, isMeant: (environment: Environment) => boolean): void {
+  begin(service: string, isSelected: (environment: Environment) => boolean): void {
     if (!this.#deps.rules.prefetchEnabled) return;
     this.#last = this.#last
-      .then(() => this.#notifyFor(service, isMeant))
+      .then(() => this.#notifyFor(service, isSelected))
       .catch((error: unknown) => {
         this.#deps.log.warn({ err: error, service }, 'Cannot prefetch the image, the next spawn pulls it');
       });
@@ -47,10 +47,10 @@ export class Prefetcher implements AsyncDisposable {
     await this.#last;
   }
 
-  async #notifyFor(id: string, isMeant: (environment: Environment) => boolean): Promise<void> {
+  async #notifyFor(id: string, isSelected: (environment: Environment) => boolean): Promise<void> {
     const service = await findService(this.#deps.store, id);
     if (!service) return;
-    for (const environment of service.environments.filter(isMeant)) await this.#notifyNodes(service, environment);
+    for (const environment of service.environments.filter(isSelected)) await this.#notifyNodes(service, environment);
   }
 
   async #notifyNodes(service: Service, environment: Environment): Promise<void> {

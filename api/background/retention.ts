@@ -110,7 +110,7 @@ export class Retention implements AsyncDisposable {
       const level = Object.values(deleted).some((count) => count > 0) ? 'info' : 'debug';
       log[level](deleted, 'Deleted expired documents');
     } catch (error) {
-      if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Retention pass failed, the next one tries again');
+      if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Retention pass failed, the next one retries');
     }
   }
 
@@ -181,7 +181,7 @@ export class Retention implements AsyncDisposable {
     });
   }
 
-  /** Deletes documents of a kind whose time in the index `byEnd` has come. */
+  /** Deletes the documents of a kind whose time in the index `byEnd` has passed. */
   async #deleteTimed<T extends StoredDocument>(
     collection: Collection<T, 'byEnd'>,
     what: keyof Deleted,

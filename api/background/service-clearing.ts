@@ -1,6 +1,6 @@
 /**
- * Removes what deleted services had: stops their backends, and deletes their images and spawn tokens; blobs are left to garbage
- * collection. Every API process may do this at the same time, and all of it again after a crash: the document of a service says what
+ * Removes what belonged to deleted services: stops their backends, and deletes their images and spawn tokens; blobs are left to garbage
+ * collection. Every API process may do this at the same time, and repeat all of it after a crash: the document of a service says what
  * is left to do, and each step checks what it changes.
  */
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
@@ -32,7 +32,7 @@ export class ServiceClearing implements AsyncDisposable {
     this.#task = new PeriodicTask(deps.clock, passEveryMs, async () => await this.#passOrLog());
   }
 
-  /** Begins a pass in the background, unless one runs. What that one may have missed is left to the next. */
+  /** Begins a pass in the background, unless one runs. The next pass handles what the running one missed. */
   begin(): void {
     void this.#task.run();
   }
@@ -40,7 +40,7 @@ export class ServiceClearing implements AsyncDisposable {
   /** Runs one pass. Throws `StoreError` if the store fails. */
   async pass(): Promise<void> {
     const { store } = this.#deps;
-    // Read first: what a new service with the name of a deleted one has is newer than this.
+    // Read first: everything that belongs to a new service with the same name is newer than this.
     const now = await store.now();
     for await (const service of store.scan(services, { index: 'byClearing', range: { after: null } })) {
       await this.#clear(service, now);
@@ -53,7 +53,7 @@ export class ServiceClearing implements AsyncDisposable {
 
   async #passOrLog(): Promise<void> {
     await this.pass().catch((error: unknown) => {
-      this.#deps.log.warn({ err: error }, 'Pass over deleted services failed, the next one tries again');
+      this.#deps.log.warn({ err: error }, 'Pass over deleted services failed, the next one retries');
     });
   }
 
@@ -71,10 +71,10 @@ export class ServiceClearing implements AsyncDisposable {
     }
     if (running > 0 || now.getTime() - deletedAt.getTime() < connectsEndAfterMs) return;
     const isSame = (current: Service) => current.deletedAt?.getTime() === deletedAt.getTime();
-    if (await store.delete(services, id, isSame)) log.info({ service: id }, 'Deleted service is removed');
+    if (await store.delete(services, id, isSame)) log.info({ service: id }, 'Removed a deleted service');
   }
 
-  /** Returns how many backends of a service from before a time have not ended. */
+  /** Stops the backends of a service that were created before a time. Returns how many have not ended yet. */
   async #stopBackends({ account, name }: Service, before: Date): Promise<number> {
     const { store } = this.#deps;
     const live = { index: 'byAccount', equals: { account, live: true }, range: { before } } as const;

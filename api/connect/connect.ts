@@ -19,13 +19,13 @@ export interface ConnectTarget {
   readonly account: string;
   readonly service: string;
   readonly environment?: string;
-  /** Absent: v2 is asked. */
+  /** Absent for a request to v2. */
   readonly older?: OlderSpawn;
 }
 
 /**
- * Connects to the backend that holds the key, or to a new backend. The client's signal is asked for only if the connect must wait,
- * because making one costs as much as the reads of a connect. Throws `ApiError` with `ServiceNotFound`, `EnvironmentNotFound`,
+ * Connects to the backend that holds the key, or to a new backend. The client's signal is read only if the connect must wait,
+ * because creating one costs as much as the reads of a connect. Throws `ApiError` with `ServiceNotFound`, `EnvironmentNotFound`,
  * `ImageNotFound`, `NoImage`, `KeyNotHeld`, `MountsDisabled` or `Unavailable`, and the signal's reason.
  */
 export async function connect(
@@ -82,14 +82,14 @@ async function readKey(api: Api, id: string) {
   const now = await api.store.now();
   const key = await api.store.get(keys, id);
   const holder = key && (await api.store.get(backends, key.backend));
-  // In a shared store, containers end themselves when their leases are over, whether or not their worker lives.
+  // With a shared store, containers end themselves when their leases expire, whether or not their worker lives.
   const liveNode = api.store.isShared ? undefined : api.ownNode?.();
   return { key, holder, now, state: keyState(key, holder, { now, liveNode }) };
 }
 
 /**
  * Adds a route to a running backend, and touches the backend so that it is not swept before its user arrives. Returns `undefined` if
- * the backend is ending by then. The route that is left has no client, and is deleted with its backend.
+ * the backend is ending by then. No client gets the route that was written, and it is deleted with its backend.
  */
 async function join(
   api: Api,
@@ -120,14 +120,17 @@ async function markLost(api: Api, { id, leaseUntil }: Key, holder: Backend): Pro
   return true;
 }
 
-/** The backend that must end before the next holder of its key may start: the holder, or the one for which it waited in vain. */
+/**
+ * Returns the backend that must end before the next holder of its key may start: the holder, or, if the holder ended while it waited
+ * for another backend to end, that backend.
+ */
 async function livePredecessor(api: Api, holder: Backend | undefined): Promise<Backend | undefined> {
   let predecessor = holder && (await api.store.get(backends, holder.id));
   while (predecessor && !predecessor.live) {
     const { waitsFor } = predecessor;
-    // A backend that got beyond `scheduled` has seen the end of the one it waited for.
-    const hasWaitedInVain = waitsFor !== undefined && lastLiveStatus(predecessor) === 'scheduled';
-    predecessor = hasWaitedInVain ? await api.store.get(backends, waitsFor) : undefined;
+    // A backend that got beyond `scheduled` has seen the end of the backend that it waited for.
+    const endedWhileWaiting = waitsFor !== undefined && lastLiveStatus(predecessor) === 'scheduled';
+    predecessor = endedWhileWaiting ? await api.store.get(backends, waitsFor) : undefined;
   }
   return predecessor;
 }

@@ -13,11 +13,11 @@ const maxClaimPauseMs = 250;
 /** Enough for two consecutive claims that end without a backend, and less than the timeout of many clients (30 s). */
 const maxClaimWaitMs = 2 * claimMs + 2_000;
 
-/** Between two reads of a key with an expired lease. Short enough for a person who waits for the answer. */
+/** Between two reads of a key with an expired lease. Short enough for a user who waits for the answer. */
 const lapsePauseMs = 500;
 
 /** A live holder renews within its period, even after a freeze and if its first attempt fails. */
-const looksAtLostKey = (renewEveryMs + 5_000) / lapsePauseMs;
+const readsOfLostKey = (renewEveryMs + 5_000) / lapsePauseMs;
 
 /** The pauses of one connect request between its reads of a key. They throw the signal's reason when it aborts. */
 export class KeyWait {
@@ -53,8 +53,8 @@ export class KeyWait {
    * store's clock set. Reads are counted at equal intervals, so a message must not cause one.
    */
   async isLost({ id, leaseUntil }: Key): Promise<boolean> {
-    this.#seen.look([{ id, state: leaseUntil.getTime() }]);
-    if (this.#seen.looksAt(id) > looksAtLostKey) return true;
+    this.#seen.countRead([{ id, state: leaseUntil.getTime() }]);
+    if (this.#seen.unchangedReads(id) > readsOfLostKey) return true;
     await this.#clock.sleep(lapsePauseMs, this.#signal);
     return false;
   }

@@ -1,4 +1,4 @@
-/** What a backend gets that is spawned through v1 or the earliest form of the service API. */
+/** Plans what is special to backends that are spawned through v1 or the earliest form of the service API. */
 import { generations } from '../../contract/generations.ts';
 import type { UrlForm } from '../../contract/connect.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';
@@ -11,7 +11,7 @@ import type { SessionAddress } from '../../model/ready-url.ts';
 import type { Spawned } from './base-url.ts';
 import { routedTo } from './routes.ts';
 
-/** What only a spawn through one of the older generations asks for. */
+/** The options that only spawns through an older generation have. */
 export interface OlderSpawn {
   readonly generation: OlderGeneration;
   readonly port?: number | undefined;
@@ -43,14 +43,14 @@ export function olderPlan(
       ...(requiresBearerToken && { bearerHash: hashToken(api.bearerFor(id)) }),
       ...(port !== undefined && { port }),
     },
-    // It contains the connection token, which stands in the store as a hash only.
+    // It contains the connection token, of which the store holds only a hash.
     secrets: reserved.includes('PLATFORM_URL')
       ? { PLATFORM_URL: connectionUrl(api.urls, commonAddress(api, { ...spawned, urlForm: form })) }
       : {},
   };
 }
 
-/** What the URL is made of that a spawn through an older generation has answered. None of their clients has a name. */
+/** The address in the URL that a spawn through an older generation returned. Their requests name no user. */
 export function commonAddress(
   { tokenFor }: Pick<Api, 'tokenFor'>,
   backend: Pick<Backend, 'id' | 'account' | 'service' | 'key' | 'fencingToken' | 'urlForm'>,

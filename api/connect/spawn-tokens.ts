@@ -1,4 +1,4 @@
-/** Spawn tokens: finds, creates and revokes them. Each use reads the store, so that a revoked token is refused at once. */
+/** Spawn tokens: finds, creates and revokes them. Each use reads the store, so that a revoked token is rejected at once. */
 import type { IncomingMessage } from 'node:http';
 import type { EarliestSpawnRequest } from '../../contract/v1.ts';
 import type { Store } from '../../core/store/store.ts';

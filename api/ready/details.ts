@@ -1,4 +1,4 @@
-/** What the page of a backend that has ended shows to those who may read its log. */
+/** Details on the page of an ended backend, for users who may read its log. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Backend } from '../../model/backend.ts';
 import { covers, permissionIn } from '../../model/permissions.ts';
@@ -10,12 +10,12 @@ import { readableLine } from './log-text.ts';
 /** Enough for the trace of an error. The stream of the log has the rest. */
 const maxLines = 100;
 
-/** A person waits for the page, which is useful without the log, too. */
+/** A user waits for the page, which is useful without the log, too. */
 const logTimeoutMs = 5000;
 
 export interface Details {
   /** Names and values, in order. */
-  readonly facts: readonly (readonly [name: string, value: string])[];
+  readonly fields: readonly (readonly [name: string, value: string])[];
   /** The last lines of the log; `undefined` if its node does not answer. */
   readonly log: readonly string[] | undefined;
 }
@@ -30,19 +30,19 @@ export async function detailsFor(
   if (!permissions) return 'log-in';
   const permission = permissionIn(permissions, backend.account);
   if (!permission?.scopes.includes('read') || !covers(permission, backend.service)) return undefined;
-  return { facts: factsOf(backend), log: await logOf(api, backend, response) };
+  return { fields: fieldsOf(backend), log: await logOf(api, backend, response) };
 }
 
-function factsOf({ id, account, service, history }: Backend): [string, string][] {
+function fieldsOf({ id, account, service, history }: Backend): [string, string][] {
   const { time, exitCode, terminationReason: reason, terminationKind: kind } = history.at(-1) ?? {};
-  const facts = {
+  const fields = {
     Service: `${account}/${service}`,
     Backend: id,
     'Exit code': exitCode,
     Stopped: reason && (kind ? `${reason} (${kind})` : reason),
     Ended: time?.toISOString(),
   };
-  return Object.entries(facts).flatMap(([name, value]) => (value == null ? [] : [[name, String(value)]]));
+  return Object.entries(fields).flatMap(([name, value]) => (value == null ? [] : [[name, String(value)]]));
 }
 
 async function logOf(api: Api, backend: Backend, response: ServerResponse): Promise<string[] | undefined> {

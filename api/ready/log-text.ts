@@ -8,8 +8,8 @@ const maxLineCharacters = 2000;
 const hidden = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/gu;
 
 /**
- * Returns a line without the escape sequences that terminals interpret. Of a line that overwrites itself, such as a progress bar, the
- * last version stays. Any other control character becomes visible as �, so that a container cannot hide or reorder what it logged.
+ * Returns a line without the escape sequences that terminals interpret. Keeps only the last version of a line that overwrites itself,
+ * such as a progress bar. Replaces any other control character by �, so that a container cannot hide or reorder what it logged.
  */
 export function readableLine(line: string): string {
   const text = stripVTControlCharacters(line);

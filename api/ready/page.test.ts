@@ -38,7 +38,7 @@ inChromium(() => {
     await using opened = await browser.newPage();
     const { page } = opened;
     await page.goto(url);
-    await shows(opened, 'Starting your session', 'Waiting for a place to run…');
+    await shows(opened, 'Starting your session', 'Waiting for capacity…');
     expect(await page.locator('progress').isHidden()).toBe(true);
 
     await api.change(id, (current) => advance(assign(current, 'node-1'), 'loading', new Date()));
@@ -65,7 +65,7 @@ inChromium(() => {
     await using opened = await browser.newPage({ javaScript: false });
     const { page } = opened;
     await page.goto(url);
-    await shows(opened, 'Starting your session', 'Waiting for a place to run…');
+    await shows(opened, 'Starting your session', 'Waiting for capacity…');
     await api.change(id, (current) => advance(assign(current, 'node-1'), 'loading', new Date()));
     await pulled(id, 5);
     await shows(opened, 'Starting your session', 'Fetching the image… 3 of 7 layers, 5 MiB of 20 MiB');

@@ -45,7 +45,7 @@ pre { margin: 0; padding: .8rem; white-space: pre-wrap; unicode-bidi: plaintext;
 @media (prefers-reduced-motion: reduce) { .ring { animation-duration: 6s; } }
 `;
 
-/** Only what the page itself carries may run. */
+/** Only the page's own script may run. */
 const policy = [
   "default-src 'none'",
   `script-src ${inlineSource(script)}`,
@@ -58,13 +58,13 @@ const policy = [
 /** No referrer: the URL holds the token. */
 const headers = pageHeaders(policy, 'no-referrer');
 
-/** Applications may show the page in a frame, but not with what only members of the account may read. */
+/** Applications may show the page in a frame, unless it contains details that only members of the account may read. */
 const memberHeaders = {
   ...pageHeaders([...policy, "frame-ancestors 'none'"], 'no-referrer'),
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** What a page that waits follows, and to which URL it leads when the backend is ready. */
+/** The events that a waiting page follows, and the URL that it opens when the backend is ready. */
 interface Following {
   readonly eventsUrl: string;
   readonly url: string;
@@ -72,9 +72,9 @@ interface Following {
 
 export interface ReadyPage {
   readonly progress: Progress;
-  /** Of a page that waits. */
+  /** Only of a page that waits. */
   readonly following?: Following;
-  /** Of a page of a backend that has ended. `log-in` offers to log in for them. */
+  /** Only of the page of an ended backend. With `log-in`, the page offers a log-in in their place. */
   readonly details?: Details | 'log-in';
   /** The path of this page. */
   readonly path?: string;
@@ -90,7 +90,7 @@ function pageOf({ progress, following, details, path }: ReadyPage): string {
   const { title, detail, busy, share } = progress;
   const ring = busy ? '<div class="ring" aria-hidden="true"></div>\n' : '';
   const text = `${ring}<h1 id="title">${escapeHtml(title)}</h1>\n<p id="detail" role="status">${escapeHtml(detail)}</p>`;
-  if (!following) return htmlPage({ title, style, main: `${text}\n${endOf(details, path)}` });
+  if (!following) return htmlPage({ title, style, main: `${text}\n${detailsHtml(details, path)}` });
   const data = `data-events="${escapeHtml(following.eventsUrl)}" data-url="${escapeHtml(following.url)}"`;
   const value = share === undefined ? 'hidden' : `value="${share}"`;
   return htmlPage({
@@ -102,15 +102,15 @@ function pageOf({ progress, following, details, path }: ReadyPage): string {
   });
 }
 
-/** What follows the reason on the page of a backend that has ended. */
-function endOf(details: ReadyPage['details'], path = ''): string {
+/** The HTML after the reason on the page of an ended backend. */
+function detailsHtml(details: ReadyPage['details'], path = ''): string {
   if (details === undefined) return '';
   if (details === 'log-in') {
     const target = escapeHtml(`/login?${new URLSearchParams({ next: path }).toString()}`);
     return `<p class="members">If this is your application, <a href="${target}">log in</a> to read its log.</p>`;
   }
-  const facts = details.facts.map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`);
-  return `<dl>\n${facts.join('\n')}\n</dl>\n<h2 id="log">Last lines of the log</h2>\n${logOf(details.log)}`;
+  const fields = details.fields.map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`);
+  return `<dl>\n${fields.join('\n')}\n</dl>\n<h2 id="log">Last lines of the log</h2>\n${logOf(details.log)}`;
 }
 
 function logOf(lines: Details['log']): string {

@@ -1,4 +1,4 @@
-/** What the person in front of a readiness page reads about a backend. */
+/** The texts of a readiness page about a backend. */
 import type { PullProgress } from '../../contract/messages.ts';
 import { sizeText } from '../../core/text/size-text.ts';
 import { isEnding } from '../../model/backend.ts';
@@ -21,7 +21,7 @@ export const noSession: Progress = {
 };
 
 const steps: Readonly<Record<string, string>> = {
-  scheduled: 'Waiting for a place to run…',
+  scheduled: 'Waiting for capacity…',
   loading: 'Fetching the image…',
   starting: 'Starting the container…',
   waiting: 'Waiting for the application to answer…',

@@ -5,16 +5,16 @@ import type { PullProgress } from '../../contract/messages.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 
-/** More pulls at a time than nodes begin. */
+/** More than nodes pull at a time. */
 const maxPulls = 10_000;
 
 /** Without a message for this long, the progress is unknown: a layer that is extracted slowly still reports every few seconds. */
 const silentAfterMs = 60_000;
 
-/** How far nodes have come with pulling the images of backends: what they published last. Soft facts, which may be missing. */
+/** The progress of image pulls, as the nodes last published it. The bus may lose messages, so it may be missing. */
 export class PullProgresses implements AsyncDisposable {
   readonly #latest: LRUCache<string, PullProgress>;
-  /** Emits the ID of a backend when its progress changes. As many listeners as pages may wait for a backend. */
+  /** Emits the ID of a backend when its progress changes. Any number of pages may wait for a backend. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
   readonly #owned = new AsyncDisposableStack();
 

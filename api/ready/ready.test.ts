@@ -24,7 +24,7 @@ describe('the readiness page', () => {
     const { body } = await api.post(connectPath);
     const path = new URL(body.ready_url).pathname;
     const waiting = await api.call('GET', path);
-    expect([waiting.status, waiting.body]).toEqual([200, expect.stringContaining('Waiting for a place')]);
+    expect([waiting.status, waiting.body]).toEqual([200, expect.stringContaining('Waiting for capacity')]);
     expect(waiting.headers.get('content-security-policy')).toContain("default-src 'none'");
     await api.change(body.backend_id, becomeServing);
     const ready = await api.call('GET', path);

@@ -58,7 +58,7 @@ async function answerReadyPage(api: Api, page: PageRequest, backend: Backend, ad
     const details = await detailsFor(api, backend, page);
     return sendPage(response, 410, { progress, ...(details && { details }), path });
   }
-  // Only its path: the page may be open under another name of this host, and follows the events under the same one.
+  // Only the path: the page may be open under another name of this host, and follows the events under that name.
   const eventsUrl = new URL(`${api.urls.api}${path}events`).pathname;
   return sendPage(response, 200, { progress, path, following: { eventsUrl, url } });
 }
@@ -82,7 +82,7 @@ async function streamProgress(api: Api, id: string, response: ServerResponse): P
   let latest: Backend | undefined;
   let next = 0;
   const send = () => {
-    // A client that does not read misses steps, not memory of ours.
+    // Skips events while the client does not read, so that they do not pile up in memory.
     if (!latest || response.writableNeedDrain) return;
     const progress = progressOf(latest, api.pullProgresses.of(id));
     stream.send(next++, JSON.stringify({ status: latest.status, ...progress }));

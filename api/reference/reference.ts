@@ -5,7 +5,7 @@ import type { Express, RequestHandler, Response } from 'express';
 
 const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
-/** Where the files are that the pages need. Clients get these files and no others. */
+/** The files that the pages need. Clients get no others. */
 const files: Readonly<Record<string, { readonly path: string; readonly type: string }>> = {
   '/openapi.json': { path: join(import.meta.dirname, '../../docs/openapi.json'), type: 'application/json' },
   '/docs': { path: join(import.meta.dirname, 'page.html'), type: 'text/html; charset=utf-8' },
@@ -19,7 +19,7 @@ const files: Readonly<Record<string, { readonly path: string; readonly type: str
 
 /**
  * Swagger UI has its icons as `data:` images. It sends requests to this API alone, so a token that is typed into the page cannot
- * leave for another host.
+ * reach another host.
  */
 const policy = [
   "default-src 'none'",
@@ -41,7 +41,7 @@ function sender(path: string, type: string): RequestHandler {
   return async (_request, response) => {
     const headers = {
       'content-type': type,
-      // The next release has others under the same address.
+      // The next release has other contents at the same path.
       'cache-control': 'no-cache',
       'content-security-policy': policy,
       'x-content-type-options': 'nosniff',
@@ -54,7 +54,7 @@ function sender(path: string, type: string): RequestHandler {
 async function sendFile(response: Response, path: string, headers: Readonly<Record<string, string>>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     response.sendFile(path, { headers, cacheControl: false, dotfiles: 'allow' }, (error) => {
-      // The client may leave in the middle.
+      // The client may disconnect before the end.
       if (error && !response.destroyed) reject(error);
       else resolve();
     });

@@ -44,7 +44,7 @@ const spawnTokenEndpoints = [
     const { parameters, body } = call;
     const token = await findSpawnToken(api.store, parameters.token);
     const options = spawnOptionsOf(token, api.spawnOptions);
-    // What the owner of the token has set cannot be changed with it.
+    // The owner's variables override those of the request.
     const env = { ...body.env, ...options.env };
     const url_form = body.url_form ?? options.url_form;
     return await spawn(api, 'earliest', { ...token, options: { ...options, env, url_form } }, call);
@@ -67,7 +67,7 @@ export const olderEndpoints = [
 
 type Shared = Omit<typeof v1Endpoints, 'spawn'>;
 
-/** The endpoints that differ in their paths alone. */
+/** The endpoints that differ only in their paths. */
 function endpointsOf(generation: OlderGeneration, endpoints: Shared) {
   return [
     answer(endpoints.auth, async (_api, { caller }) => ({
@@ -117,7 +117,7 @@ async function spawn(api: Api, generation: OlderGeneration, spawned: Spawn, clie
   return presentV1Connection(api, generation, await connect(api, target, connectRequestOf(options), client));
 }
 
-/** The request of v2 that means the same. */
+/** Returns the equivalent request of v2. */
 function connectRequestOf({ tag, grace_period_seconds, lock, env, url_form }: V1SpawnRequest): ConnectRequest {
   return {
     ...(lock !== undefined && { key: lock }),

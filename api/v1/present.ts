@@ -1,4 +1,4 @@
-/** From documents to the answers of v1 and of the earliest form, field by field. */
+/** Converts documents to the answers of v1 and the earliest form, field by field. */
 import { generations } from '../../contract/generations.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';
 import type { V1SpawnResponse, V1StatusObject } from '../../contract/v1.ts';

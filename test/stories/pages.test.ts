@@ -81,7 +81,7 @@ describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped:
       const { url, ready_url: readyUrl } = await fixture.connect('pad', { key: 'room-2' });
       const target = `${url}deep/page?x=1#there`;
       await page.goto(target);
-      await page.getByText('Waiting for a place to run').waitFor();
+      await page.getByText('Waiting for capacity').waitFor();
       expect(new URL(page.url()).pathname).toBe(new URL(readyUrl).pathname);
       expect(await post(`/v2/node/${node}/undrain`)).toBe(200);
       await page.waitForURL(target);
