@@ -49,17 +49,17 @@ export class Accounts extends EndpointGroup {
     return await this.transport.json('accountLimits', { path: { account } }, options);
   }
 
-  /** Changes limits of an account. `null` restores the limit of every account. */
+  /** Changes limits of an account. `null` restores the default limit. */
   async setLimits(account: string, limits: AccountLimitsRequest, options?: CallOptions): Promise<void> {
     await sendIdempotent(this.transport, 'setAccountLimits', { path: { account }, body: limits }, options);
   }
 
-  /** What was changed in an account, newest first. */
+  /** The changes in an account, newest first. */
   audit(account: string, options?: ListOptions): AsyncGenerator<AuditRecord, void, undefined> {
     return this.transport.list('accountAudit', 'records', { path: { account } }, options);
   }
 
-  /** What was changed outside of accounts (users, accounts, log-ins), newest first. */
+  /** The changes outside of accounts (users, accounts, log-ins), newest first. */
   platformAudit(options?: ListOptions): AsyncGenerator<AuditRecord, void, undefined> {
     return this.transport.list('platformAudit', 'records', { path: undefined }, options);
   }
@@ -67,17 +67,17 @@ export class Accounts extends EndpointGroup {
 
 /** Access tokens of accounts. */
 export class AccessTokens extends EndpointGroup {
-  /** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
+  /** The tokens of an account, newest first: all tokens for an owner, otherwise the tokens that act for the caller. */
   list(account: string, options?: ListOptions): AsyncGenerator<AccessToken, void, undefined> {
     return this.transport.list('listTokens', 'tokens', { path: { account } }, options);
   }
 
-  /** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
+  /** Creates a token, which may allow no more than the caller may do. Only this response contains the secret. */
   async create(account: string, token: CreateTokenRequest, options?: CallOptions): Promise<CreatedAccessToken> {
     return await this.transport.json('createToken', { path: { account }, body: token }, options);
   }
 
-  /** Revokes a token by its ID: within a second, it is refused everywhere. */
+  /** Revokes a token by its ID. Within a second, all processes reject it. */
   async revoke(account: string, id: string, options?: CallOptions): Promise<void> {
     const input = { path: { account, token_id: id } };
     await sendChange(this.transport, 'revokeToken', input, { options, doneBefore: ['TokenNotFound'] });
@@ -100,8 +100,8 @@ export class TrustRules extends EndpointGroup {
   }
 
   /**
-   * Trades the ID token of a deployment for a deploy token. Its audience is the address of the API, and it can be traded once: request
-   * another one to try again. Needs no access token.
+   * Exchanges the ID token of a deployment for a deploy token. The audience of the ID token is the address of the API. It can be exchanged
+   * once: request another ID token to retry. Needs no access token.
    */
   async exchange(account: string, idToken: string, options?: CallOptions): Promise<DeployToken> {
     return await this.transport.json('exchangeIdToken', { path: { account }, body: { id_token: idToken } }, options);

@@ -1,4 +1,4 @@
-/** Images as archives: streams of gigabytes, which are sent once. */
+/** Images as archives: streams of gigabytes, which are never retried. */
 import type { Image } from './contract.ts';
 import { newTimeLimit } from './time.ts';
 import { problemOf, readJson } from './transport.ts';
@@ -56,7 +56,7 @@ async function sendOnce(
   if (timeoutMs !== undefined) limit.restart(timeoutMs);
   try {
     const response = await transport.send(request, limit.signal);
-    // The signal still ends the body.
+    // The signal can still abort the body.
     limit.pause();
     return response;
   } catch (error) {

@@ -8,7 +8,7 @@ import type { Transport } from './transport.ts';
 
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
-  /** How long to wait in all. Default: until the platform gives up. */
+  /** How long to wait in total. Default: until the platform ends the backend. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -91,7 +91,7 @@ export async function untilTerminated(
   return await waitFor(transport, backend, options, ({ status }) => status === 'terminated');
 }
 
-// oxlint-disable-next-line max-params -- of two functions above alone
+// oxlint-disable-next-line max-params -- only the two functions above call it
 async function waitFor(
   transport: Transport,
   backend: string,
@@ -111,8 +111,8 @@ async function waitFor(
 }
 
 /**
- * Whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
- * even one of a backend that has ended. So a stream is complete when it brought nothing new after the backend had ended.
+ * Returns whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
+ * even of a backend that has ended. So a stream is complete if it was opened after the backend had ended, and contained no event.
  */
 function endOfStream(
   transport: Transport,

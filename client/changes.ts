@@ -1,9 +1,9 @@
-/** Requests that change something, repeated where that is safe. */
+/** Requests that change something, retried where that is safe. */
 import type { Endpoints, ServiceErrorCode } from './contract.ts';
 import { BerthError } from './errors.ts';
 import type { CallInput, EndpointName, Transport } from './transport.ts';
 
-/** Read field by field, never spread: an `AbortController` is such an object, too. */
+/** Read the fields one by one, never by a spread: an `AbortController` is such an object, too. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long one attempt may take. Default: that of the client. */
@@ -12,11 +12,11 @@ export interface CallOptions {
 
 interface ChangeOptions {
   readonly options?: CallOptions | undefined;
-  /** Errors of a change that was made before. */
+  /** The errors that the API returns if the change was made before. */
   readonly doneBefore: readonly ServiceErrorCode[];
 }
 
-/** Sends a change. If no response arrives, it is repeated: the errors `doneBefore` then mean that it was made before. */
+/** Sends a change, and retries it if no response arrives: the errors `doneBefore` then mean that an earlier attempt made it. */
 export async function sendChange<Name extends EndpointName>(
   transport: Transport,
   name: Name,
@@ -31,7 +31,7 @@ export async function sendChange<Name extends EndpointName>(
   }
 }
 
-/** Sends a change that has the same result when it is made twice, and repeats it if no response arrives. */
+/** Sends a change that has the same result when it is made twice, and retries it if no response arrives. */
 export async function sendIdempotent<Name extends EndpointName>(
   transport: Transport,
   name: Name,

@@ -65,8 +65,8 @@ export class BerthClient {
   /**
    * Gets a connection URL to the backend that holds a key, or to a new backend.
    *
-   * With a key, the call is repeated when no response arrives: the second request finds the backend of the first (and reports
-   * `spawned: false`). Without a key it is not repeated, because each request would start a backend.
+   * With a key, the call is retried when no response arrives: the second request finds the backend of the first (and reports
+   * `spawned: false`). Without a key it is not retried, because each request would start a backend.
    */
   async connect(
     service: string,
@@ -94,7 +94,7 @@ export class BerthClient {
 
   /**
    * Waits until a backend is ready, and returns that status. Rejects with the code `BackendEnded` when it ends before, and `TimedOut`
-   * when the time is over. Needs no access token.
+   * after `timeoutMs`. Needs no access token.
    */
   async waitUntilReady(backend: string, options: WaitOptions = {}): Promise<BackendStatus> {
     return await untilReady(this.#transport, backend, options);
@@ -146,7 +146,7 @@ export class BerthClient {
     return await this.#transport.json('backend', { path: { backend_id: backend } }, options);
   }
 
-  /** What a backend has received and sent so far; at most some seconds old. */
+  /** The traffic of a backend so far; at most a few seconds old. */
   async traffic(backend: string, options?: CallOptions): Promise<Traffic> {
     return await this.#transport.json('backendTraffic', { path: { backend_id: backend } }, options);
   }
@@ -216,21 +216,21 @@ export class BerthClient {
   }
 
   /**
-   * Uploads an image without Docker: the bytes of an archive of `docker save`, or of an OCI layout as a tar. The service is created if
-   * there is none. It is sent once, and never repeated.
+   * Uploads an image without Docker: the bytes of an archive of `docker save`, or of an OCI layout as a tar. Creates the service if
+   * there is none. The upload is never retried.
    */
   async uploadImage(service: string, upload: ArchiveUpload): Promise<Image> {
     return await uploadArchive(this.#transport, servicePath(service), upload);
   }
 
-  /** Downloads an image as an archive for `docker load` and others. Resolves with the response when its head has arrived. */
+  /** Downloads an image as an archive for `docker load` and other tools. Resolves with the response when its head has arrived. */
   async downloadImage(service: string, digest: string, options: CallOptions = {}): Promise<Response> {
     return await downloadArchive(this.#transport, { ...servicePath(service), digest }, options);
   }
 
   /**
-   * Waits until a person has confirmed the log-in of a command line in a browser (`beginCliLogin`). Resolves with `expired` if that
-   * took too long.
+   * Waits until a user has confirmed the log-in of a command line in a browser (`beginCliLogin`). Resolves with `expired` if the log-in
+   * expires first.
    */
   async cliLoginStatus(token: string, { signal }: CallOptions = {}): Promise<CliLoginStatus['status']> {
     const isComplete = async (hadEvents: boolean) => hadEvents;

@@ -121,7 +121,7 @@ export type CompleteCliLoginRequest = {
   code: string;
 };
 
-/** 0: no limit. null: the limit of every account. A field that is left out stays as it is */
+/** 0: no limit. null: the default limit. Omitted fields stay unchanged */
 export type AccountLimitsRequest = {
   connects_per_second?: number | null | undefined;
   running_backends?: number | null | undefined;
@@ -154,7 +154,7 @@ export type ConnectRequest = {
     [name: string]: Json;
   } | undefined;
   spawn?: boolean | SpawnConfig | undefined;
-  /** `host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
+  /** `host`: each session has its own host, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
   url_form?: 'host' | 'path' | undefined;
 };
 
@@ -223,9 +223,9 @@ export type EnvironmentName = string;
 export type ServiceSettingsChange = {
   /** The port on which the application listens, and the value of `PORT`. Default: the only port that the image EXPOSEs, or else 8080 */
   port?: number | null | undefined;
-  /** Seconds for which a backend runs on after all its connections have closed */
+  /** Seconds for which a backend keeps running after all its connections have closed */
   max_idle_seconds?: number | null | undefined;
-  /** Limits of each backend. A connect request overrides each limit by itself */
+  /** Limits of each backend. A connect request can override each limit separately */
   resource_limits?: ResourceLimits | null | undefined;
   /** When a backend is ready. Default: `port` */
   readiness?: Readiness | null | undefined;
@@ -244,7 +244,7 @@ export type ServiceSettingsChange = {
   } | undefined;
 };
 
-/** When a backend is ready: `port`, as soon as its port accepts connections; `http`, once a path answers besides; `healthcheck`, once the HEALTHCHECK of its image succeeds besides */
+/** When a backend is ready: `port`, when its port accepts connections; `http`, when a path answers, too; `healthcheck`, when the HEALTHCHECK of its image succeeds, too */
 export type Readiness = {
   type: 'port';
 } | {
@@ -278,12 +278,12 @@ export type TerminateBackendsRequest = {
 /** The options of all spawns that are made with the token */
 export type SpawnTokenRequest = {
   tag?: ImageReference | undefined;
-  /** Seconds for which the backend runs on after all its connections have closed */
+  /** Seconds for which the backend keeps running after all its connections have closed */
   grace_period_seconds?: number | undefined;
   lock?: Key | undefined;
-  /** Whose defaults to use. Default: `default` */
+  /** The environment whose defaults apply. Default: `default` */
   service_environment?: EnvironmentName | undefined;
-  /** `host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
+  /** `host`: each session has its own host, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
   url_form?: 'host' | 'path' | undefined;
   /** Environment variables of the container */
   env?: {
@@ -300,7 +300,7 @@ export type TokenSpawnRequest = {
   env?: {
     [name: string]: string;
   } | undefined;
-  /** `host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
+  /** `host`: each session has its own host, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/` */
   url_form?: 'host' | 'path' | undefined;
 };
 
@@ -309,7 +309,7 @@ export type Json = string | number | boolean | null | Json[] | {
 };
 
 export type CreatedAccessToken = {
-  /** The token itself. It is shown this once */
+  /** The token itself. It is shown only once */
   token: string;
   /** Names the token in other requests. It is no secret */
   id: string;
@@ -332,7 +332,7 @@ export type CreatedAccessToken = {
 /** ISO 8601 in UTC */
 export type Timestamp = string;
 
-/** The response to every refused request */
+/** The response to every failed request */
 export type ErrorResponse = {
   error: {
     /** A stable code from the catalogue */
@@ -394,7 +394,7 @@ export type LogIn = {
 
 export type Invitation = {
   user_email: string;
-  /** Where the user sets a password, once. It is shown this once */
+  /** Where the user sets a password, once. It is shown only once */
   url: string;
   expires_at: Timestamp;
 };
@@ -424,7 +424,7 @@ export type CliLogin = {
   token: string;
 };
 
-/** `ok`: a person has confirmed the log-in */
+/** `ok`: a user has confirmed the log-in */
 export type CliLoginStatus = {
   status: 'ok' | 'expired';
 };
@@ -433,7 +433,7 @@ export type CliSession = {
   /** Names the log-in when it is ended */
   uuid: string;
   user_id: string;
-  /** A token for all accounts of the user. It is shown this once */
+  /** A token for all accounts of the user. It is shown only once */
   token: string;
   user_email: string;
   user_is_admin: boolean;
@@ -450,13 +450,13 @@ export type AuditRecord = {
   time: Timestamp;
   /** The operation, by its `operationId` in this document; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob` */
   action: string;
-  /** What it was done to, and with which settings */
+  /** The target of the operation, and its settings */
   details: {
     [name: string]: unknown;
   };
   /** The user; null: a token of the account */
   user_email: string | null;
-  /** The access token or log-in with which it was done */
+  /** The access token or log-in that the client used */
   token_id: string | null;
   /** The address of the client */
   address: string;
@@ -479,7 +479,7 @@ export type TrustRule = {
 };
 
 export type DeployToken = {
-  /** An access token for the API and the registry. It is shown this once */
+  /** An access token for the API and the registry. It is shown only once */
   token: string;
   scopes: string[];
   services: string[] | null;
@@ -491,7 +491,7 @@ export type Node = {
   cluster: string;
   /** Whether its heartbeats arrive */
   alive: boolean;
-  /** Since when it accepts no new backends; null: it does */
+  /** Since when it accepts no new backends; null: it accepts them */
   drained_at: Timestamp | null;
   running_backends: number;
   started_at: Timestamp;
@@ -522,7 +522,7 @@ export type BackendStatus = {
   termination_reason?: TerminationReason | null | undefined;
   /** Whether the container exited with a non-zero code */
   exit_error?: boolean | undefined;
-  /** What went wrong, for people: why the backend ended, or why its container does not answer yet */
+  /** What went wrong, as text for users: why the backend ended, or why its container does not answer yet */
   problem?: string | undefined;
 };
 
@@ -555,7 +555,7 @@ export type StatusEntry = {
   /** The same as `termination_reason`, spelled as in the API document */
   terminatation_reason?: TerminationReason | null | undefined;
   exit_code?: number | null | undefined;
-  /** What went wrong, for people: why the backend ended, or why its container does not answer yet */
+  /** What went wrong, as text for users: why the backend ended, or why its container does not answer yet */
   problem?: string | undefined;
 };
 
@@ -575,11 +575,11 @@ export type Metrics = {
 
 export type Traffic = {
   backend_id: string;
-  /** Requests that have ended; an upgraded connection is one */
+  /** Requests that have ended; an upgraded connection counts as one */
   requests: number;
-  /** Bytes that clients have sent, with heads */
+  /** Bytes received from clients, including heads */
   bytes_in: number;
-  /** Bytes that were sent to clients, with heads */
+  /** Bytes sent to clients, including heads */
   bytes_out: number;
   /** Requests and upgraded connections that are open */
   open_connections: number;
@@ -692,13 +692,13 @@ export interface Endpoints {
     body: CreateTokenRequest;
     answer: CreatedAccessToken;
   };
-  /** Access tokens of an account, newest first: all for an owner, those that act for the caller otherwise */
+  /** Access tokens of an account, newest first: all tokens for an owner, otherwise the tokens that act for the caller */
   listTokens: {
     path: {
       account: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -754,7 +754,7 @@ export interface Endpoints {
   listLogIns: {
     path: undefined;
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -766,7 +766,7 @@ export interface Endpoints {
       next_cursor?: string | undefined;
     };
   };
-  /** End all log-ins of the caller but the one that sends the request */
+  /** End all log-ins of the caller except the one that sends the request */
   logOutOthers: {
     path: undefined;
     query: undefined;
@@ -791,7 +791,7 @@ export interface Endpoints {
   listUsers: {
     path: undefined;
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -803,7 +803,7 @@ export interface Endpoints {
       next_cursor?: string | undefined;
     };
   };
-  /** Let a user set a new password with the invitation in the answer; an earlier one is void */
+  /** Invite a user to set a new password, with the invitation in the answer; earlier invitations become invalid */
   inviteUser: {
     path: {
       user_email: string;
@@ -812,7 +812,7 @@ export interface Endpoints {
     body: undefined;
     answer: Invitation;
   };
-  /** Make a user an administrator or not, lock a user out or let the user in again */
+  /** Grant or revoke the rights of an administrator, disable or enable a user */
   updateUser: {
     path: {
       user_email: string;
@@ -832,7 +832,7 @@ export interface Endpoints {
   listAccounts: {
     path: undefined;
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -874,7 +874,7 @@ export interface Endpoints {
     body: undefined;
     answer: Ok;
   };
-  /** Begin the log-in of a command line, which a person confirms in a browser at `/cli-login/{token}` */
+  /** Begin the log-in of a command line, which a user confirms in a browser at `/cli-login/{token}` */
   beginCliLogin: {
     path: undefined;
     query: undefined;
@@ -917,13 +917,13 @@ export interface Endpoints {
     body: AccountLimitsRequest;
     answer: Ok;
   };
-  /** What was changed in an account, by whom, with which token and from where, newest first */
+  /** The changes in an account, with the user, token and address of each, newest first */
   accountAudit: {
     path: {
       account: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -935,11 +935,11 @@ export interface Endpoints {
       next_cursor?: string | undefined;
     };
   };
-  /** What was changed outside of accounts: users, accounts, log-ins; newest first */
+  /** The changes outside of accounts (users, accounts, log-ins), newest first */
   platformAudit: {
     path: undefined;
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -951,7 +951,7 @@ export interface Endpoints {
       next_cursor?: string | undefined;
     };
   };
-  /** Allow deployments of a repository to trade their ID token (OpenID Connect) for a short-lived deploy token */
+  /** Allow deployments of a repository to exchange their ID token (OpenID Connect) for a short-lived deploy token */
   createTrustRule: {
     path: {
       account: string;
@@ -966,7 +966,7 @@ export interface Endpoints {
       account: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -988,7 +988,7 @@ export interface Endpoints {
     body: undefined;
     answer: Ok;
   };
-  /** Trade the ID token of a deployment, with the URL of the API as its audience, for a deploy token */
+  /** Exchange the ID token of a deployment, with the URL of the API as its audience, for a deploy token */
   exchangeIdToken: {
     path: {
       account: string;
@@ -1006,7 +1006,7 @@ export interface Endpoints {
       nodes: Node[];
     };
   };
-  /** Let a node accept no new backends; those that it has run on until they end by themselves */
+  /** Stop a node from accepting new backends; its running backends continue until they end */
   drainNode: {
     path: {
       node: string;
@@ -1093,7 +1093,7 @@ export interface Endpoints {
     body: undefined;
     answer: Metrics;
   };
-  /** What a backend has received and sent so far, as the proxies have counted it; at most some seconds old */
+  /** The traffic of a backend so far, as counted by the proxies; at most a few seconds old */
   backendTraffic: {
     path: {
       backend_id: string;
@@ -1118,7 +1118,7 @@ export interface Endpoints {
       service: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -1138,7 +1138,7 @@ export interface Endpoints {
       account: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -1165,7 +1165,7 @@ export interface Endpoints {
       account: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -1194,7 +1194,7 @@ export interface Endpoints {
       service: string;
     };
     query: {
-      /** The most items on the page */
+      /** The maximum number of items on the page */
       limit?: number | undefined;
       /** `next_cursor` of the previous page */
       cursor?: string | undefined;
@@ -1285,7 +1285,7 @@ export interface Endpoints {
     body: CreateEnvironmentRequest;
     answer: Ok;
   };
-  /** Delete an environment of a service; its backends run on */
+  /** Delete an environment of a service; its backends keep running */
   deleteEnvironment: {
     path: {
       account: string;
@@ -1362,7 +1362,7 @@ export interface Endpoints {
       backend_count: number;
       /** How many of them this request has begun to stop */
       terminated_count: number;
-      /** Whether no running backend is left that is not stopping */
+      /** Whether all of them are stopping */
       is_complete: boolean;
     };
   };

@@ -2,9 +2,9 @@
 import type { ServiceErrorCode } from './contract.ts';
 
 /**
- * Codes of errors that the client finds itself. `Unreachable`: no response arrived. `TimedOut`: none arrived in time.
- * `UnexpectedResponse`: the response is not one of Berth's, so the address may be wrong. `BackendEnded`: the backend ended before it
- * was ready.
+ * Codes of errors that the client detects itself. `Unreachable`: no response arrived. `TimedOut`: no response arrived in time.
+ * `UnexpectedResponse`: the response is not from Berth, so the address may be wrong. `BackendEnded`: the backend ended before it was
+ * ready.
  */
 export type ClientErrorCode = 'Unreachable' | 'TimedOut' | 'UnexpectedResponse' | 'BackendEnded';
 
@@ -13,14 +13,14 @@ export interface BerthErrorDetails {
   readonly status?: number | undefined;
   /** The ID of the request in the server's log. */
   readonly id?: string | undefined;
-  /** How long the server asks clients to wait before they repeat the request. */
+  /** How long the server asks clients to wait before they retry the request. */
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
 
 /** A call that failed. Compare `code`: it is stable, the message is not. */
 export class BerthError extends Error {
-  /** A code of the API (`docs/errors.md`) or of the client. A newer server may send codes that this client has no name for. */
+  /** A code of the API (`docs/errors.md`) or of the client. A newer server may send codes that this client does not list. */
   readonly code: ServiceErrorCode | ClientErrorCode | (string & {});
   readonly status: number | undefined;
   readonly id: string | undefined;
@@ -63,7 +63,7 @@ async function reportedError(response: Response): Promise<{ code: string; messag
 }
 
 function unexpected(status: number): string {
-  const what = status === 0 ? 'a redirect' : `HTTP status ${status}, which is no response of Berth's API`;
+  const what = status === 0 ? 'a redirect' : `HTTP status ${status}, which is not a response of Berth's API`;
   return `The server answered with ${what}. Check the address of the API`;
 }
 

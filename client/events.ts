@@ -10,7 +10,7 @@ export interface ServerEvent {
 
 /** Parses the text of an event stream, piece by piece. */
 export class EventParser {
-  /** The ID of the last event that arrived whole, after which a new stream continues. */
+  /** The ID of the last complete event, after which a new stream continues. */
   lastEventId: string | undefined;
   /** How long the server asks clients to wait before they reconnect. */
   retryMs: number | undefined;

@@ -10,7 +10,7 @@ export class Nodes extends EndpointGroup {
     return (await this.transport.json('listNodes', { path: undefined }, options)).nodes;
   }
 
-  /** Lets a node accept no new backends. Those that it has run on. */
+  /** Stops a node from accepting new backends. Its running backends continue. */
   async drain(node: string, options?: CallOptions): Promise<void> {
     await sendIdempotent(this.transport, 'drainNode', { path: { node } }, options);
   }

@@ -25,17 +25,17 @@ export class Users extends EndpointGroup {
     return this.transport.list('listUsers', 'users', { path: undefined }, options);
   }
 
-  /** Creates a user, who sets a password with the invitation. Only this response has it. */
+  /** Creates a user, who sets a password with the invitation. Only this response contains the invitation. */
   async create(user: CreateUserRequest, options?: CallOptions): Promise<Invitation> {
     return await this.transport.json('createUser', { path: undefined, body: user }, options);
   }
 
-  /** Lets a user set a new password. An earlier invitation is void. */
+  /** Invites a user to set a new password. Earlier invitations become invalid. */
   async invite(email: string, options?: CallOptions): Promise<Invitation> {
     return await sendIdempotent(this.transport, 'inviteUser', { path: { user_email: email } }, options);
   }
 
-  /** Makes a user an administrator or not, locks a user out or lets the user in again. */
+  /** Grants or revokes the rights of an administrator, disables or enables a user. */
   async update(email: string, change: UpdateUserRequest, options?: CallOptions): Promise<void> {
     await sendIdempotent(this.transport, 'updateUser', { path: { user_email: email }, body: change }, options);
   }
@@ -43,7 +43,7 @@ export class Users extends EndpointGroup {
 
 /** Log-ins of browsers and command lines. In a browser, the session is a cookie, and the client needs no access token. */
 export class LogIns extends EndpointGroup {
-  /** Creates the first administrator with the code that the first start has written. */
+  /** Creates the first administrator with the code that the first start has printed. */
   async setUp(request: SetUpRequest, options?: CallOptions): Promise<void> {
     await this.transport.json('setUp', { path: undefined, body: request }, options);
   }
@@ -69,7 +69,7 @@ export class LogIns extends EndpointGroup {
     return this.transport.list('listLogIns', 'log_ins', { path: undefined }, options);
   }
 
-  /** Ends all log-ins of the caller but this one. */
+  /** Ends all log-ins of the caller except this one. */
   async logOutOthers(options?: CallOptions): Promise<void> {
     await sendIdempotent(this.transport, 'logOutOthers', { path: undefined }, options);
   }
@@ -79,7 +79,7 @@ export class LogIns extends EndpointGroup {
     await this.transport.json('changePassword', { path: undefined, body: request }, options);
   }
 
-  /** Begins the log-in of a command line, which a person confirms in a browser at `/cli-login/{token}`. */
+  /** Begins the log-in of a command line, which a user confirms in a browser at `/cli-login/{token}`. */
   async beginCli(options?: CallOptions): Promise<CliLogin> {
     return await this.transport.json('beginCliLogin', { path: undefined }, options);
   }

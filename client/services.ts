@@ -1,4 +1,4 @@
-/** What a service has beside its images and backends: environments, settings and spawn tokens. */
+/** Environments, settings and spawn tokens of services. */
 import { sendChange, sendIdempotent } from './changes.ts';
 import type { CallOptions } from './changes.ts';
 import type {
@@ -23,7 +23,7 @@ export class Environments extends EndpointGroup {
     await sendChange(this.transport, 'createEnvironment', input, { options, doneBefore: ['EnvironmentExists'] });
   }
 
-  /** Deletes an environment. Its backends run on. */
+  /** Deletes an environment. Its backends keep running. */
   async delete(service: string, environment: string, options?: CallOptions): Promise<void> {
     const input = { path: { ...servicePath(service), environment } };
     await sendChange(this.transport, 'deleteEnvironment', input, { options, doneBefore: ['EnvironmentNotFound'] });
@@ -32,14 +32,14 @@ export class Environments extends EndpointGroup {
 
 /** Settings of services: the defaults of their backends. */
 export class Settings extends EndpointGroup {
-  /** The settings of a service. Of its secrets, only the names are readable. */
+  /** The settings of a service. Only the names of its secrets are readable. */
   async get(service: string, options?: CallOptions): Promise<ServiceSettings> {
     return await this.transport.json('serviceSettings', { path: servicePath(service) }, options);
   }
 
   /**
-   * Changes settings of a service, its environment variables and secrets among them, for backends that are spawned from now on. What is
-   * left out stays; `null` restores the default, or deletes a variable.
+   * Changes settings of a service, including its environment variables and secrets, for backends that are spawned from now on. Omitted
+   * fields stay unchanged; `null` restores the default, or deletes a variable.
    */
   async change(service: string, change: ServiceSettingsChange, options?: CallOptions): Promise<void> {
     const input = { path: servicePath(service), body: change };
@@ -71,7 +71,7 @@ export class SpawnTokens extends EndpointGroup {
     return (await this.transport.json('earliestCreateSpawnToken', input, options)).token;
   }
 
-  /** Spawns a backend. Of the environment, only variables that begin with `PLATFORM_` can be set. Needs no access token. */
+  /** Spawns a backend. Only environment variables that begin with `PLATFORM_` can be set. Needs no access token. */
   async spawn(
     token: string,
     request: Endpoints['earliestTokenSpawn']['body'] = {},

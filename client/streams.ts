@@ -25,7 +25,7 @@ interface FollowedStream<Name extends EndpointName> extends StreamOptions {
 /** The server sends a comment every 15 s, so a connection that is silent for three times as long is dead. */
 const silenceMs = 45_000;
 
-/** The client has every event: so the server answers a position that is the last one. */
+/** The status with which the server answers if the client has received every event. */
 const allReceived = 204;
 
 /** Follows an event stream until it is complete. */

@@ -1,18 +1,18 @@
 /** Time limits and waits, which abort signals end early. */
 import { BerthError } from './errors.ts';
 
-/** A time limit that is also over when a signal aborts. */
+/** A time limit that also ends when a signal aborts. */
 export interface TimeLimit {
   /** Aborts with a `BerthError` of the code `TimedOut`, or with the reason of the other signal. */
   readonly signal: AbortSignal;
-  /** Starts the time, or starts it anew. */
+  /** Starts the timer, or restarts it. */
   restart(limitMs: number): void;
   pause(): void;
-  /** Ends the limit for good. */
+  /** Stops the timer, and stops listening to the other signal. */
   end(): void;
 }
 
-/** A time limit whose time has not started. */
+/** Returns a time limit whose timer has not started. */
 export function newTimeLimit(message: string, signal: AbortSignal | undefined): TimeLimit {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,4 +1,4 @@
-/** Requests to the API: one attempt, and when to repeat it. */
+/** Sends requests to the API, and retries them. */
 import { endpoints } from './contract.ts';
 import type { Endpoints } from './contract.ts';
 import { BerthError, errorOf } from './errors.ts';
@@ -11,9 +11,9 @@ export interface TransportOptions {
   readonly token?: string | undefined;
   /** How long one attempt may take. Default: 30 s. */
   readonly timeoutMs?: number | undefined;
-  /** How often a request is repeated, where that is safe, and a broken stream is reopened in a row. Default: 5. */
+  /** The maximum number of retries of a request, where they are safe, and of consecutive failures to reopen a stream. Default: 5. */
   readonly retries?: number | undefined;
-  /** The wait before the first repetition; it doubles each time. Default: 250 ms. */
+  /** The wait before the first retry; it doubles each time. Default: 250 ms. */
   readonly retryDelayMs?: number | undefined;
   /** Default: the `fetch` of the browser or of Node. */
   readonly fetch?: typeof fetch | undefined;
@@ -25,7 +25,7 @@ export type EndpointName = Exclude<keyof Endpoints, ArchiveEndpoint>;
 /** Endpoints whose request or response is an image archive. */
 export type ArchiveEndpoint = 'uploadImage' | 'imageArchive';
 
-/** What a call sends. What the endpoint does not need may be left out. */
+/** The input of a call. Fields that the endpoint does not need may be omitted. */
 export interface CallInput<Name extends keyof Endpoints> {
   readonly path: Endpoints[Name]['path'];
   readonly query?: Endpoints[Name]['query'] | undefined;
@@ -37,11 +37,11 @@ export interface SendOptions {
   /** How long one attempt may take. Default: that of the client. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Whether the request may be handled twice, so that it can be repeated when no response arrives. Default: whether it only reads.
-   * A request that the API refuses with 429 or 503 has not been handled: it is repeated in any case.
+   * Whether the request may be handled twice, so that it can be retried when no response arrives. Default: whether it only reads.
+   * A request that the API rejects with 429 or 503 has not been handled: it is always retried.
    */
   readonly repeatable?: boolean | undefined;
-  /** Called before a request is repeated of which no response arrived: it may have been handled. */
+  /** Called before a retry of a request that got no response: the API may have handled it. */
   readonly onLost?: (() => void) | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface ListOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long one attempt to get a page may take. Default: that of the client. */
   readonly timeoutMs?: number | undefined;
-  /** The most items on a page: a small page arrives sooner, large pages need fewer requests. Default: that of the server. */
+  /** The maximum number of items on a page: small pages arrive sooner, large pages need fewer requests. Default: the server's. */
   readonly pageSize?: number | undefined;
 }
 
@@ -71,7 +71,7 @@ export interface PreparedRequest {
 
 const longestDelayMs = 10_000;
 
-/** A server that asks for a longer wait is not about to come back: the application should decide. */
+/** If the server asks for a longer wait, the call fails, so that the application can decide. */
 const longestRetryAfterMs = 60_000;
 
 /** Sends requests to one API. */
@@ -93,7 +93,7 @@ export class Transport {
     this.#retryDelayMs = options.retryDelayMs ?? 250;
   }
 
-  /** Calls an endpoint and reads the JSON of its response. Repeats the request where that is safe. */
+  /** Calls an endpoint and reads the JSON of its response. Retries the request where that is safe. */
   async json<Name extends EndpointName>(
     name: Name,
     input: CallInput<Name>,
@@ -108,9 +108,9 @@ export class Transport {
       } catch (error) {
         signal?.throwIfAborted();
         const problem = problemOf(error, limit.signal);
-        const mayRepeat = isRefused(problem) || (repeatable && isTemporary(problem));
-        if (!mayRepeat || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
-        if (!isRefused(problem)) onLost?.();
+        const mayRetry = isRejected(problem) || (repeatable && isTemporary(problem));
+        if (!mayRetry || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
+        if (!isRejected(problem)) onLost?.();
         await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
       } finally {
         limit.end();
@@ -118,7 +118,7 @@ export class Transport {
     }
   }
 
-  /** All items of a list, which its pages have in `field`. Each page is requested when the items before it are consumed. */
+  /** Yields the items of a list, from the field `field` of its pages. Requests each page when the previous items are consumed. */
   async *list<Name extends ListName, Field extends keyof Answer<Name>>(
     name: Name,
     field: Field,
@@ -134,7 +134,7 @@ export class Transport {
     } while (cursor !== undefined);
   }
 
-  /** A request to an endpoint, ready to be sent. Throws `TypeError` for a name that cannot stand in a path. */
+  /** Returns a request to an endpoint, ready to be sent. Throws `TypeError` for a name that is not valid in a path. */
   prepare<Name extends keyof Endpoints>(name: Name, { path, query, body }: CallInput<Name>): PreparedRequest {
     const { method, needsToken, path: template } = endpoints[name];
     return {
@@ -151,13 +151,13 @@ export class Transport {
 
   /** Sends a request once, and resolves with the response when its head has arrived. Rejects with the error that it reports. */
   async send({ url, ...request }: PreparedRequest, signal: AbortSignal): Promise<Response> {
-    // A redirect would turn POST into GET, and might lead elsewhere.
+    // A redirect would turn POST into GET, and might lead to another host.
     const response = await this.#fetch(url, { ...request, redirect: 'manual', signal });
     if (!response.ok) throw await errorOf(response);
     return response;
   }
 
-  /** How long to wait after a number of failures in a row: longer each time, and not the same time in all clients. */
+  /** How long to wait after consecutive failures: longer each time, and randomized, so that clients do not retry together. */
   backOffMs(failures: number, firstMs = this.#retryDelayMs): number {
     const doubledMs = firstMs * 2 ** Math.max(0, failures - 1);
     return Math.min(longestDelayMs, doubledMs) * (0.5 + Math.random() / 2);
@@ -171,8 +171,8 @@ export function problemOf(error: unknown, limit: AbortSignal): BerthError {
   return new BerthError('Unreachable', 'No response from the API. Check the address and the network', { cause: error });
 }
 
-/** Whether the API has refused a request without handling it, and asks for it again. */
-function isRefused({ status, retryAfterMs }: BerthError): boolean {
+/** Whether the API has rejected a request without handling it, and asks for a retry. */
+function isRejected({ status, retryAfterMs }: BerthError): boolean {
   return (status === 429 || status === 503) && retryAfterMs !== undefined;
 }
 
@@ -203,7 +203,7 @@ function checkedUrl(text: string): string {
 function filledPath(template: string, values: Readonly<Record<string, string>>): string {
   return template.replaceAll(/\{(\w+)\}/g, (_braces, name: string) => {
     const value = values[name] ?? '';
-    // `fetch` would remove these from the path, which would become that of another endpoint.
+    // `fetch` would remove these segments, and the path could be that of another endpoint.
     if (value === '' || value === '.' || value === '..') {
       throw new TypeError(`${name}: ${JSON.stringify(value)} is not a valid name`);
     }

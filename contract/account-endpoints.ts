@@ -38,7 +38,8 @@ export const accountEndpoints = {
     errors: ['AccountNotFound'],
   }),
   listTokens: get('/v2/account/{account}/tokens', {
-    summary: 'Access tokens of an account, newest first: all for an owner, those that act for the caller otherwise',
+    summary:
+      'Access tokens of an account, newest first: all tokens for an owner, otherwise the tokens that act for the caller',
     access: 'manage',
     ...listOf({ tokens: tokenObject }),
     errors: ['AccountNotFound'],
@@ -78,7 +79,7 @@ export const accountEndpoints = {
     ...listOf({ log_ins: logInObject }),
   }),
   logOutOthers: post('/v2/user/logins/end-others', {
-    summary: 'End all log-ins of the caller but the one that sends the request',
+    summary: 'End all log-ins of the caller except the one that sends the request',
     access: 'login',
   }),
   changePassword: post('/v2/user/password', {
@@ -101,14 +102,15 @@ export const accountEndpoints = {
     ...listOf({ users: userObject }),
   }),
   inviteUser: post('/v2/user/{user_email}/invite', {
-    summary: 'Let a user set a new password with the invitation in the answer; an earlier one is void',
+    summary:
+      'Invite a user to set a new password, with the invitation in the answer; earlier invitations become invalid',
     access: 'admin',
     status: 201,
     answer: invitation,
     errors: ['UserNotFound'],
   }),
   updateUser: post('/v2/user/{user_email}/update', {
-    summary: 'Make a user an administrator or not, lock a user out or let the user in again',
+    summary: 'Grant or revoke the rights of an administrator, disable or enable a user',
     access: 'admin',
     body: updateUserRequest,
     errors: ['UserNotFound', 'LastAdministrator'],
@@ -143,7 +145,7 @@ export const accountEndpoints = {
     errors: ['AccountNotFound', 'UserNotFound', 'LastOwner'],
   }),
   beginCliLogin: post('/cli-login', {
-    summary: 'Begin the log-in of a command line, which a person confirms in a browser at `/cli-login/{token}`',
+    summary: 'Begin the log-in of a command line, which a user confirms in a browser at `/cli-login/{token}`',
     access: 'proof',
     answer: cliLogin,
     errors: ['TooManyRequests'],
@@ -175,19 +177,19 @@ export const accountEndpoints = {
     errors: ['AccountNotFound'],
   }),
   accountAudit: get('/v2/account/{account}/audit', {
-    summary: 'What was changed in an account, by whom, with which token and from where, newest first',
+    summary: 'The changes in an account, with the user, token and address of each, newest first',
     access: 'owner',
     ...listOf({ records: auditObject }),
     errors: ['AccountNotFound'],
   }),
   platformAudit: get('/v2/audit', {
-    summary: 'What was changed outside of accounts: users, accounts, log-ins; newest first',
+    summary: 'The changes outside of accounts (users, accounts, log-ins), newest first',
     access: 'admin',
     ...listOf({ records: auditObject }),
   }),
   createTrustRule: post('/v2/account/{account}/trust', {
     summary:
-      'Allow deployments of a repository to trade their ID token (OpenID Connect) for a short-lived deploy token',
+      'Allow deployments of a repository to exchange their ID token (OpenID Connect) for a short-lived deploy token',
     access: 'owner',
     body: trustRuleRequest,
     status: 201,
@@ -206,7 +208,7 @@ export const accountEndpoints = {
     errors: ['AccountNotFound', 'TrustRuleNotFound'],
   }),
   exchangeIdToken: post('/v2/account/{account}/oidc-token', {
-    summary: 'Trade the ID token of a deployment, with the URL of the API as its audience, for a deploy token',
+    summary: 'Exchange the ID token of a deployment, with the URL of the API as its audience, for a deploy token',
     access: 'proof',
     body: exchangeRequest,
     status: 201,

@@ -5,7 +5,7 @@ import { timestamp } from './timestamp.ts';
 
 /** The same sentence as on the readiness page. */
 const problem = z.string().meta({
-  description: 'What went wrong, for people: why the backend ended, or why its container does not answer yet',
+  description: 'What went wrong, as text for users: why the backend ended, or why its container does not answer yet',
 });
 
 export const statusObject = z
@@ -103,9 +103,9 @@ const total = z.int().min(0);
 export const trafficObject = z
   .strictObject({
     backend_id: z.string(),
-    requests: total.meta({ description: 'Requests that have ended; an upgraded connection is one' }),
-    bytes_in: total.meta({ description: 'Bytes that clients have sent, with heads' }),
-    bytes_out: total.meta({ description: 'Bytes that were sent to clients, with heads' }),
+    requests: total.meta({ description: 'Requests that have ended; an upgraded connection counts as one' }),
+    bytes_in: total.meta({ description: 'Bytes received from clients, including heads' }),
+    bytes_out: total.meta({ description: 'Bytes sent to clients, including heads' }),
     open_connections: total.meta({ description: 'Requests and upgraded connections that are open' }),
     counted_at: timestamp
       .nullable()

@@ -16,7 +16,7 @@ const maxSeconds = 365 * 24 * 60 * 60;
 /** 6 MiB, the minimum of Docker. */
 const minMemoryBytes = 6 * 1024 * 1024;
 
-/** A time that a backend may run, or be idle. */
+/** How long a backend may run, or be idle. */
 export const seconds = z.int().min(1).max(maxSeconds);
 
 /** Environment variables, by their names. */
@@ -52,10 +52,10 @@ export const urlForms = ['host', 'path'] as const;
 
 export type UrlForm = (typeof urlForms)[number];
 
-/** What `urlForm` is called in requests. */
+/** The field `url_form` of requests. */
 export const urlForm = z.enum(urlForms).meta({
   description:
-    '`host`: each session has a host of its own, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/`',
+    '`host`: each session has its own host, `<label>.<session domain>`. `path`: sessions share the host of the proxy, `<proxy>/<token>/`',
 });
 
 export const resourceLimits = z

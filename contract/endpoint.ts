@@ -1,4 +1,4 @@
-/** What an endpoint of the service API is: its path, who may call it, and the schemas of what it takes and answers. */
+/** Endpoints of the service API as data: path, required access, and the schemas of requests and answers. */
 import { z } from 'zod';
 import type { ZodType } from 'zod';
 import type { ServiceErrorCode } from './errors.ts';
@@ -7,7 +7,7 @@ import type { Scope } from './scopes.ts';
 /**
  * The scope that a token needs in the account of the request. `none`: no token is needed, and every origin may read the answer.
  * `spawn-token`: the same, but the path has a spawn token, which must be valid. `proof`: no token is needed, the body proves who the
- * caller is, and no other origin may send it. `any`: a valid token. `login`: the log-in of a user. `owner`: one of an owner of
+ * caller is, and no other origin may send it. `any`: a valid token. `login`: the log-in of a user. `owner`: a token of an owner of
  * the account, with the scope `manage`. `admin`: the log-in of an administrator.
  */
 export type EndpointAccess = 'none' | 'spawn-token' | 'proof' | 'any' | 'login' | Scope | 'owner' | 'admin';
@@ -31,7 +31,7 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   /** The body of a successful answer; for a stream, each of its events. Default: `ok`. */
   readonly answer: ZodType;
   readonly stream: boolean;
-  /** Whether a client that connects again, and has every event of the stream, gets 204, after which browsers do not connect any more. */
+  /** Whether a client that reconnects and has every event of the stream gets 204, after which browsers do not reconnect. */
   readonly endsWith204: boolean;
   /** Whether clients of the stream must ask for `text/event-stream`. */
   readonly mustAcceptStream: boolean;
@@ -41,7 +41,7 @@ export interface Endpoint<Path extends string = string, Body = unknown, Query = 
   readonly archive: 'none' | 'request' | 'answer';
   /** The status of a successful answer. */
   readonly status: 200 | 201;
-  /** What it may answer beside the errors of every endpoint. Default: none. */
+  /** Errors that it may return, besides those of every endpoint. Default: none. */
   readonly errors: readonly ServiceErrorCode[];
 }
 

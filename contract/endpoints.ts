@@ -102,7 +102,7 @@ export const endpoints = {
     errors: ['BackendNotFound', 'TooManyRequests'],
   }),
   backendTraffic: get('/v2/backend/{backend_id}/traffic', {
-    summary: 'What a backend has received and sent so far, as the proxies have counted it; at most some seconds old',
+    summary: 'The traffic of a backend so far, as counted by the proxies; at most a few seconds old',
     access: 'read',
     answer: trafficObject,
     errors: ['BackendNotFound'],
@@ -196,7 +196,7 @@ export const endpoints = {
     errors: ['ServiceNotFound', 'EnvironmentExists', 'TooManyEnvironments', 'ImageNotFound'],
   }),
   deleteEnvironment: post('/v2/service/{account}/{service}/{environment}/delete', {
-    summary: 'Delete an environment of a service; its backends run on',
+    summary: 'Delete an environment of a service; its backends keep running',
     access: 'manage',
     errors: ['ServiceNotFound', 'EnvironmentNotFound'],
   }),

@@ -14,7 +14,7 @@ export const serviceErrors = {
   NotFound: { status: 404, when: 'There is no such path' },
   AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },
   UserNotFound: { status: 404, when: 'There is no such user, or the user is not a member of the account' },
-  CliLoginNotFound: { status: 404, when: 'There is no such log-in of a command line, or it is over' },
+  CliLoginNotFound: { status: 404, when: 'There is no such log-in of a command line, or it has ended' },
   TrustRuleNotFound: { status: 404, when: 'The account has no such trust rule' },
   TokenNotFound: { status: 404, when: 'There is no such access token, or it is not visible to the caller' },
   NodeNotFound: { status: 404, when: 'There is no such node' },
@@ -42,9 +42,9 @@ export const serviceErrors = {
   MountsDisabled: { status: 409, when: 'The request asks for a mount and the platform has no mount folder configured' },
   PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint accepts' },
   UnsupportedMediaType: { status: 415, when: 'The endpoint does not accept the content type of the body' },
-  MisdirectedRequest: { status: 421, when: 'The request names the host of a session, which is not that of the API' },
+  MisdirectedRequest: { status: 421, when: 'The request names the host of a session instead of the host of the API' },
   HeadTooLarge: { status: 431, when: 'The request line and headers are larger than 16 KiB' },
-  TooManyBackends: { status: 429, when: 'The account has as many running backends as it may' },
+  TooManyBackends: { status: 429, when: 'The account has reached its limit of running backends' },
   TooManyRequests: { status: 429, when: 'Too many requests in too short a time' },
   InternalError: { status: 500, when: 'Internal error; the log has the details under the ID' },
   ImagesElsewhere: {
@@ -66,4 +66,4 @@ export const errorBody = z
       id: z.string().meta({ description: 'The request ID, which is in the log too' }),
     }),
   })
-  .meta({ id: 'Error', description: 'The response to every refused request' });
+  .meta({ id: 'Error', description: 'The response to every failed request' });

@@ -1,15 +1,15 @@
-/** The generations of the service API (section 9 of the API document), and what each of them calls the same thing. */
+/** The generations of the service API (section 9 of the API document), and the names that each of them uses. */
 import { z } from 'zod';
 import type { BackendStatus, TerminationReason } from './statuses.ts';
 
 interface Generation {
-  /** What the paths of its endpoints begin with. */
+  /** The prefix of the paths of its endpoints. */
   readonly prefix: '/v2' | '/v1' | '';
-  /** Its words for what all generations have. A dot leads into an object. */
+  /** Its names for what all generations have. A dot separates the names of nested fields. */
   readonly words: Readonly<Record<'connect' | 'key' | 'backendId' | 'status' | 'maxIdleSeconds' | 'env', string>>;
   /** The environment variables that the platform sets in its backends. */
   readonly reservedVariables: readonly string[];
-  /** What happens to a request that sets one of them: the request is refused, or the platform's value wins. */
+  /** What happens to a request that sets one of them: the API rejects it, or the platform's value overrides the request's. */
   readonly onReservedVariable: 'refuse' | 'override';
 }
 

@@ -1,4 +1,4 @@
-/** Messages between components on the bus. They are soft facts, which expire when their owner is silent. */
+/** Messages between components on the bus. They are soft state, which expires when its owner is silent. */
 import { z } from 'zod';
 import { backendStatus } from './statuses.ts';
 
@@ -8,13 +8,13 @@ export const backendChanged = {
   message: z.strictObject({ backend: z.string(), status: backendStatus }),
 };
 
-/** A route of a key leads to another backend than before, or to one at all. The API process that wrote the route publishes this. */
+/** A route of a key is new, or leads to another backend than before. The API process that wrote the route publishes this. */
 export const routeMoved = {
   name: 'route-moved',
   message: z.strictObject({ route: z.string() }),
 };
 
-/** A backend of a cluster waits in `scheduled`, and the node that was notified has no capacity for it: a node that has claims it. */
+/** A backend of a cluster waits in `scheduled`, and the node that was notified has no capacity: another node should claim it. */
 export const backendWaits = {
   name: 'backend-waits',
   message: z.strictObject({ cluster: z.string() }),
@@ -32,7 +32,7 @@ export interface PullProgress {
 const count = z.int().min(0);
 
 /**
- * How far the pull of a backend's image has come. Its worker publishes this at most every `pullProgressMs`, and once more when
+ * The progress of the pull of a backend's image. Its worker publishes this at most every `pullProgressMs`, and once more when
  * the last layer is done.
  */
 export const pullProgressed = {
@@ -48,7 +48,7 @@ export const pullProgressMs = 500;
 
 /**
  * A proxy's heartbeat, for all nodes: the nodes to whose backends it has open connections. Published every `connectionsHeartbeatMs`,
- * after a report of all connections (`connectionsOf`) to each of these nodes. To all other nodes it says that none are open.
+ * after a report of all connections (`connectionsOf`) to each of these nodes. For all other nodes it means that none are open.
  */
 export const proxyHeartbeat = {
   name: 'proxy-heartbeat',
@@ -56,8 +56,8 @@ export const proxyHeartbeat = {
 };
 
 /**
- * How many connections and requests a proxy has open to backends of one node. With `isWhole`, these are all; otherwise they are the
- * backends whose first connection has opened or whose last one has closed, which then have 0.
+ * How many connections and requests a proxy has open to backends of one node. With `isWhole`, the report contains all of these backends;
+ * otherwise only backends whose first connection has opened, or whose last connection has closed (0).
  */
 export function connectionsOf(node: string) {
   return { name: `connections/${node}`, message: connectionsReport };
@@ -102,13 +102,13 @@ export const tagDeleted = {
   message: z.strictObject({ repository: z.string(), tag: z.string(), by: z.string() }),
 };
 
-/** What tokens allow has changed. Published after the store has the change: by a token's ID if it concerns one token, else all. */
+/** The permissions of tokens have changed. Published after the write, with the token's ID if the change concerns only one token. */
 export const permissionsChanged = {
   name: 'permissions-changed',
   message: z.strictObject({ token: z.string().optional() }),
 };
 
-/** A person has confirmed the log-in of a command line. */
+/** A user has confirmed the log-in of a command line. */
 export const cliLoginConfirmed = {
   name: 'cli-login-confirmed',
   message: z.strictObject({ login: z.string() }),

@@ -47,8 +47,8 @@ export const imageReference = z
   .meta({ id: 'ImageReference', description: 'A tag or an image digest (`sha256:<hex>`)' });
 
 /**
- * Text without characters of Unicode's category Cc (C0 and C1 control characters). The pattern has ranges, which readers of the OpenAPI
- * document in every language understand.
+ * Text without characters of Unicode's category Cc (C0 and C1 control characters). The pattern has ranges, because the OpenAPI document
+ * contains it, and every language supports ranges.
  */
 export const plainText = z
   .string()

@@ -8,7 +8,9 @@ export const nodeObject = z
     name: z.string(),
     cluster: z.string(),
     alive: z.boolean().meta({ description: 'Whether its heartbeats arrive' }),
-    drained_at: timestamp.nullable().meta({ description: 'Since when it accepts no new backends; null: it does' }),
+    drained_at: timestamp
+      .nullable()
+      .meta({ description: 'Since when it accepts no new backends; null: it accepts them' }),
     running_backends: z.int(),
     started_at: timestamp,
     engine_version: z.string().meta({ description: 'The release of its Docker Engine' }),
@@ -22,7 +24,7 @@ export const nodeEndpoints = {
     answer: z.strictObject({ nodes: z.array(nodeObject) }),
   }),
   drainNode: post('/v2/node/{node}/drain', {
-    summary: 'Let a node accept no new backends; those that it has run on until they end by themselves',
+    summary: 'Stop a node from accepting new backends; its running backends continue until they end',
     access: 'admin',
     errors: ['NodeNotFound'],
   }),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ZodType } from 'zod';
 
 /**
- * The most items on a page, and the default of `limit`. Few clients have more running backends or services, so clients that do not
+ * The maximum number of items on a page, and the default of `limit`. Few clients have more running backends or services, so clients that do not
  * support pages usually get all of them. Reading so many items delays other requests by about 20 ms.
  */
 const maxPageItems = 1000;
@@ -16,7 +16,7 @@ export const pageQuery = z.strictObject({
     .min(1)
     .max(maxPageItems)
     .default(maxPageItems)
-    .meta({ description: 'The most items on the page' }),
+    .meta({ description: 'The maximum number of items on the page' }),
   cursor: z.string().max(1024).optional().meta({ description: '`next_cursor` of the previous page' }),
 });
 

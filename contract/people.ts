@@ -37,10 +37,10 @@ export const password = z
     description: `${minPasswordLength} to ${maxPasswordLength} characters of any kind`,
   });
 
-/** A password that is checked: none that is too long to be right costs a hash. */
+/** A password to check. The limit saves hashing passwords that are too long to be right. */
 const anyPassword = z.string().max(4 * maxPasswordLength);
 
-/** A code that a person has got from the platform or an administrator. */
+/** A code that a user has received from the platform or an administrator. */
 const code = z.string().min(1).max(100);
 
 export const logInRequest = z
@@ -71,7 +71,7 @@ export const cliLogin = z
 
 export const cliLoginStatus = z
   .strictObject({ status: z.enum(['ok', 'expired']) })
-  .meta({ id: 'CliLoginStatus', description: '`ok`: a person has confirmed the log-in' });
+  .meta({ id: 'CliLoginStatus', description: '`ok`: a user has confirmed the log-in' });
 
 export const completeCliLoginRequest = z
   .strictObject({
@@ -86,13 +86,13 @@ export const cliSession = z
   .strictObject({
     uuid: z.string().meta({ description: 'Names the log-in when it is ended' }),
     user_id: z.string(),
-    token: z.string().meta({ description: 'A token for all accounts of the user. It is shown this once' }),
+    token: z.string().meta({ description: 'A token for all accounts of the user. It is shown only once' }),
     user_email: z.string(),
     user_is_admin: z.boolean(),
   })
   .meta({ id: 'CliSession' });
 
-/** The cookie of a browser's session. With this prefix, browsers accept it from its own host alone: no sibling host can set or read it. */
+/** The cookie of a browser's session. With this prefix, browsers accept it only from its own host: no sibling host can set or read it. */
 export const sessionCookieName = '__Host-berth-session';
 
 export const sessionObject = z
@@ -155,7 +155,7 @@ export const updateUserRequest = z
 export const invitation = z
   .strictObject({
     user_email: z.string(),
-    url: z.string().meta({ description: 'Where the user sets a password, once. It is shown this once' }),
+    url: z.string().meta({ description: 'Where the user sets a password, once. It is shown only once' }),
     expires_at: timestamp,
   })
   .meta({ id: 'Invitation' });
@@ -178,7 +178,7 @@ export const memberObject = z
 
 export type UserObject = z.infer<typeof userObject>;
 
-/** The highest limit: as good as none. */
+/** The highest limit, in effect no limit. */
 const maxLimit = 1_000_000;
 
 export const limitsObject = z
@@ -194,7 +194,7 @@ const limit = z.int().min(0).max(maxLimit).nullable().optional();
 
 export const limitsRequest = z.strictObject({ connects_per_second: limit, running_backends: limit }).meta({
   id: 'AccountLimitsRequest',
-  description: '0: no limit. null: the limit of every account. A field that is left out stays as it is',
+  description: '0: no limit. null: the default limit. Omitted fields stay unchanged',
 });
 
 export const auditObject = z
@@ -205,9 +205,9 @@ export const auditObject = z
         'The operation, by its `operationId` in this document; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob`',
       examples: ['createService'],
     }),
-    details: z.record(z.string(), z.unknown()).meta({ description: 'What it was done to, and with which settings' }),
+    details: z.record(z.string(), z.unknown()).meta({ description: 'The target of the operation, and its settings' }),
     user_email: z.string().nullable().meta({ description: 'The user; null: a token of the account' }),
-    token_id: z.string().nullable().meta({ description: 'The access token or log-in with which it was done' }),
+    token_id: z.string().nullable().meta({ description: 'The access token or log-in that the client used' }),
     address: z.string().meta({ description: 'The address of the client' }),
     request_id: z.string().meta({ description: 'The ID of the request, which is in the log' }),
     status: z.int().nullable().meta({ description: 'The HTTP status; null: the process stopped before it was known' }),

@@ -20,7 +20,7 @@ export const readiness = z
   .meta({
     id: 'Readiness',
     description:
-      'When a backend is ready: `port`, as soon as its port accepts connections; `http`, once a path answers besides; `healthcheck`, once the HEALTHCHECK of its image succeeds besides',
+      'When a backend is ready: `port`, when its port accepts connections; `http`, when a path answers, too; `healthcheck`, when the HEALTHCHECK of its image succeeds, too',
   });
 
 export type Readiness = z.infer<typeof readiness>;

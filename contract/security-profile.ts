@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 /**
- * `default`: the capabilities that images need which start as root, change owners and then run as another user. `none`: no
+ * `default`: the capabilities of images that start as root, change owners and then run as another user. `none`: no
  * capabilities. `root-less`: no capabilities, a user other than root, and a root file system that cannot be written.
  */
 export const securityProfiles = ['default', 'none', 'root-less'] as const;

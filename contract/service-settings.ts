@@ -20,9 +20,9 @@ const variableChanges = z
       context.addIssue({ code: 'custom', message: 'This variable is set by the platform', path: [name] });
     }
   })
-  .meta({ description: 'Variables by name; null deletes one, and variables that are left out stay' });
+  .meta({ description: 'Variables by name; null deletes a variable, and omitted variables stay unchanged' });
 
-/** What is left out stays as it is; null restores the platform's default. */
+/** Omitted fields stay unchanged; null restores the platform's default. */
 export const serviceSettingsChange = z
   .strictObject({
     port: port
@@ -34,11 +34,11 @@ export const serviceSettingsChange = z
       .optional(),
     max_idle_seconds: seconds
       .nullable()
-      .meta({ description: 'Seconds for which a backend runs on after all its connections have closed' })
+      .meta({ description: 'Seconds for which a backend keeps running after all its connections have closed' })
       .optional(),
     resource_limits: resourceLimits
       .nullable()
-      .meta({ description: 'Limits of each backend. A connect request overrides each limit by itself' })
+      .meta({ description: 'Limits of each backend. A connect request can override each limit separately' })
       .optional(),
     readiness: readiness.nullable().meta({ description: 'When a backend is ready. Default: `port`' }).optional(),
     security_profile: securityProfile

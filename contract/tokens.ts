@@ -4,13 +4,13 @@ import { plainText, serviceName } from './names.ts';
 import { scope, scopes } from './scopes.ts';
 import { timestamp } from './timestamp.ts';
 
-/** A list of more services would make every check of the token slow; such a token may as well be valid for the account. */
+/** A longer list would make every check of the token slow; such a token can be valid for the whole account instead. */
 const maxServices = 100;
 
 /** Ten years. */
 const maxExpirySeconds = 315_360_000;
 
-/** What a token is called by its owner. */
+/** The owner's name for a token. */
 const tokenName = plainText
   .min(1)
   .max(100)
@@ -52,7 +52,7 @@ const tokenFields = {
 export const tokenObject = z.strictObject(tokenFields).meta({ id: 'AccessToken' });
 
 export const createdToken = z
-  .strictObject({ token: z.string().meta({ description: 'The token itself. It is shown this once' }), ...tokenFields })
+  .strictObject({ token: z.string().meta({ description: 'The token itself. It is shown only once' }), ...tokenFields })
   .meta({ id: 'CreatedAccessToken' });
 
 export type CreateTokenRequest = z.infer<typeof createTokenRequest>;

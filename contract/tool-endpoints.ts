@@ -17,7 +17,7 @@ export const toolEndpoints = {
     answer: ok.extend({
       backend_count: z.int().meta({ description: 'How many running backends were spawned before the time' }),
       terminated_count: z.int().meta({ description: 'How many of them this request has begun to stop' }),
-      is_complete: z.boolean().meta({ description: 'Whether no running backend is left that is not stopping' }),
+      is_complete: z.boolean().meta({ description: 'Whether all of them are stopping' }),
     }),
     errors: ['ServiceNotFound'],
   }),

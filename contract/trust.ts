@@ -3,13 +3,13 @@ import { z } from 'zod';
 import { plainText, serviceName } from './names.ts';
 import { timestamp } from './timestamp.ts';
 
-/** GitHub's, whose ID tokens its workflows get. */
+/** The issuer of the ID tokens of GitHub's workflows. */
 export const githubIssuer = 'https://token.actions.githubusercontent.com';
 
 /** Longer than a deployment needs between its steps, shorter than an attacker needs to find a token in a log. */
 const maxLifetimeSeconds = 900;
 
-/** A deployment has no business with settings and tokens. */
+/** Deployments need no access to settings and tokens. */
 const deployScope = z.enum(['read', 'connect', 'push', 'deploy']);
 
 const gitName = plainText.min(1).max(255);
@@ -56,7 +56,7 @@ export const exchangeRequest = z.strictObject({ id_token: z.string().max(8192) }
 
 export const deployToken = z
   .strictObject({
-    token: z.string().meta({ description: 'An access token for the API and the registry. It is shown this once' }),
+    token: z.string().meta({ description: 'An access token for the API and the registry. It is shown only once' }),
     scopes: z.array(z.string()),
     services: z.array(z.string()).nullable(),
     expires_at: timestamp,

@@ -30,7 +30,7 @@ const spawnErrors: readonly ServiceErrorCode[] = [
   'TooManyBackends',
 ];
 
-/** What both have, apart from the path's prefix and the options of a spawn. */
+/** The endpoints of both, apart from the path's prefix and the options of a spawn. */
 const shared = {
   auth: get('/auth', {
     summary: 'Whether the access token is valid, and for which accounts',
@@ -135,7 +135,7 @@ export const earliestEndpoints = {
   }),
 };
 
-/** The same endpoints with a prefix before their paths. Their types name the parameters alone, which a prefix has none of. */
+/** The same endpoints with a prefix before their paths. Their types contain only the parameters, and a prefix has none. */
 function under<Endpoints extends Readonly<Record<string, Endpoint>>>(prefix: string, endpoints: Endpoints): Endpoints {
   const prefixed = Object.entries(endpoints).map(([name, each]) => [name, { ...each, path: `${prefix}${each.path}` }]);
   return Object.fromEntries(prefixed) as Endpoints;

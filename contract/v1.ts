@@ -11,10 +11,12 @@ export const tokenSpawnPrefix = 'PLATFORM_';
 const spawnFields = {
   tag: imageReference.optional(),
   grace_period_seconds: seconds
-    .meta({ description: 'Seconds for which the backend runs on after all its connections have closed' })
+    .meta({ description: 'Seconds for which the backend keeps running after all its connections have closed' })
     .optional(),
   lock: key.optional(),
-  service_environment: environmentName.meta({ description: 'Whose defaults to use. Default: `default`' }).optional(),
+  service_environment: environmentName
+    .meta({ description: 'The environment whose defaults apply. Default: `default`' })
+    .optional(),
   url_form: urlForm.optional(),
 };
 

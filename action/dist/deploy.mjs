@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto";
 // client/errors.ts
 /** A call that failed. Compare `code`: it is stable, the message is not. */
 var BerthError = class extends Error {
-	/** A code of the API (`docs/errors.md`) or of the client. A newer server may send codes that this client has no name for. */
+	/** A code of the API (`docs/errors.md`) or of the client. A newer server may send codes that this client does not list. */
 	code;
 	status;
 	id;
@@ -55,7 +55,7 @@ async function reportedError(response) {
 	};
 }
 function unexpected(status) {
-	return `The server answered with ${status === 0 ? "a redirect" : `HTTP status ${status}, which is no response of Berth's API`}. Check the address of the API`;
+	return `The server answered with ${status === 0 ? "a redirect" : `HTTP status ${status}, which is not a response of Berth's API`}. Check the address of the API`;
 }
 /** Seconds or a date (RFC 9110, section 10.2.3). */
 function retryAfter(header) {
@@ -64,7 +64,7 @@ function retryAfter(header) {
 	return Number.isNaN(ms) ? void 0 : Math.max(0, ms);
 }
 // client/changes.ts
-/** Sends a change. If no response arrives, it is repeated: the errors `doneBefore` then mean that it was made before. */
+/** Sends a change, and retries it if no response arrives: the errors `doneBefore` then mean that an earlier attempt made it. */
 async function sendChange(transport, name, input, { options: { signal, timeoutMs } = {}, doneBefore }) {
 	let mayBeDone = false;
 	try {
@@ -78,7 +78,7 @@ async function sendChange(transport, name, input, { options: { signal, timeoutMs
 		if (!(mayBeDone && error instanceof BerthError && doneBefore.some((code) => code === error.code))) throw error;
 	}
 }
-/** Sends a change that has the same result when it is made twice, and repeats it if no response arrives. */
+/** Sends a change that has the same result when it is made twice, and retries it if no response arrives. */
 async function sendIdempotent(transport, name, input, { signal, timeoutMs } = {}) {
 	return await transport.json(name, input, {
 		signal,
@@ -135,36 +135,36 @@ var Accounts = class extends EndpointGroup {
 	async limits(account, options) {
 		return await this.transport.json("accountLimits", { path: { account } }, options);
 	}
-	/** Changes limits of an account. `null` restores the limit of every account. */
+	/** Changes limits of an account. `null` restores the default limit. */
 	async setLimits(account, limits, options) {
 		await sendIdempotent(this.transport, "setAccountLimits", {
 			path: { account },
 			body: limits
 		}, options);
 	}
-	/** What was changed in an account, newest first. */
+	/** The changes in an account, newest first. */
 	audit(account, options) {
 		return this.transport.list("accountAudit", "records", { path: { account } }, options);
 	}
-	/** What was changed outside of accounts (users, accounts, log-ins), newest first. */
+	/** The changes outside of accounts (users, accounts, log-ins), newest first. */
 	platformAudit(options) {
 		return this.transport.list("platformAudit", "records", { path: void 0 }, options);
 	}
 };
 /** Access tokens of accounts. */
 var AccessTokens = class extends EndpointGroup {
-	/** The tokens of an account, newest first: all for an owner, those that act for the caller otherwise. */
+	/** The tokens of an account, newest first: all tokens for an owner, otherwise the tokens that act for the caller. */
 	list(account, options) {
 		return this.transport.list("listTokens", "tokens", { path: { account } }, options);
 	}
-	/** Creates a token, which may allow no more than the caller may do. Only this response has the token itself. */
+	/** Creates a token, which may allow no more than the caller may do. Only this response contains the secret. */
 	async create(account, token, options) {
 		return await this.transport.json("createToken", {
 			path: { account },
 			body: token
 		}, options);
 	}
-	/** Revokes a token by its ID: within a second, it is refused everywhere. */
+	/** Revokes a token by its ID. Within a second, all processes reject it. */
 	async revoke(account, id, options) {
 		const input = { path: {
 			account,
@@ -198,8 +198,8 @@ var TrustRules = class extends EndpointGroup {
 		});
 	}
 	/**
-	* Trades the ID token of a deployment for a deploy token. Its audience is the address of the API, and it can be traded once: request
-	* another one to try again. Needs no access token.
+	* Exchanges the ID token of a deployment for a deploy token. The audience of the ID token is the address of the API. It can be exchanged
+	* once: request another ID token to retry. Needs no access token.
 	*/
 	async exchange(account, idToken, options) {
 		return await this.transport.json("exchangeIdToken", {
@@ -210,7 +210,7 @@ var TrustRules = class extends EndpointGroup {
 };
 // client/time.ts
 /** Time limits and waits, which abort signals end early. */
-/** A time limit whose time has not started. */
+/** Returns a time limit whose timer has not started. */
 function newTimeLimit(message, signal) {
 	const controller = new AbortController();
 	let timer;
@@ -575,9 +575,9 @@ const endpoints = {
 	}
 };
 // client/transport.ts
-/** Requests to the API: one attempt, and when to repeat it. */
+/** Sends requests to the API, and retries them. */
 const longestDelayMs = 1e4;
-/** A server that asks for a longer wait is not about to come back: the application should decide. */
+/** If the server asks for a longer wait, the call fails, so that the application can decide. */
 const longestRetryAfterMs = 6e4;
 /** Sends requests to one API. */
 var Transport = class {
@@ -595,7 +595,7 @@ var Transport = class {
 		this.retries = options.retries ?? 5;
 		this.#retryDelayMs = options.retryDelayMs ?? 250;
 	}
-	/** Calls an endpoint and reads the JSON of its response. Repeats the request where that is safe. */
+	/** Calls an endpoint and reads the JSON of its response. Retries the request where that is safe. */
 	async json(name, input, { signal, timeoutMs = this.timeoutMs, repeatable = endpoints[name].method === "GET", onLost } = {}) {
 		const prepared = this.prepare(name, input);
 		for (let attempt = 1;; attempt += 1) {
@@ -606,15 +606,15 @@ var Transport = class {
 			} catch (error) {
 				signal?.throwIfAborted();
 				const problem = problemOf(error, limit.signal);
-				if (!(isRefused(problem) || repeatable && isTemporary(problem)) || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
-				if (!isRefused(problem)) onLost?.();
+				if (!(isRejected(problem) || repeatable && isTemporary(problem)) || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
+				if (!isRejected(problem)) onLost?.();
 				await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
 			} finally {
 				limit.end();
 			}
 		}
 	}
-	/** All items of a list, which its pages have in `field`. Each page is requested when the items before it are consumed. */
+	/** Yields the items of a list, from the field `field` of its pages. Requests each page when the previous items are consumed. */
 	async *list(name, field, { path, query }, { pageSize, signal, timeoutMs } = {}) {
 		let cursor;
 		do {
@@ -634,7 +634,7 @@ var Transport = class {
 			cursor = page.next_cursor;
 		} while (cursor !== void 0);
 	}
-	/** A request to an endpoint, ready to be sent. Throws `TypeError` for a name that cannot stand in a path. */
+	/** Returns a request to an endpoint, ready to be sent. Throws `TypeError` for a name that is not valid in a path. */
 	prepare(name, { path, query, body }) {
 		const { method, needsToken, path: template } = endpoints[name];
 		return {
@@ -658,7 +658,7 @@ var Transport = class {
 		if (!response.ok) throw await errorOf(response);
 		return response;
 	}
-	/** How long to wait after a number of failures in a row: longer each time, and not the same time in all clients. */
+	/** How long to wait after consecutive failures: longer each time, and randomized, so that clients do not retry together. */
 	backOffMs(failures, firstMs = this.#retryDelayMs) {
 		const doubledMs = firstMs * 2 ** Math.max(0, failures - 1);
 		return Math.min(longestDelayMs, doubledMs) * (.5 + Math.random() / 2);
@@ -670,8 +670,8 @@ function problemOf(error, limit) {
 	if (error instanceof BerthError) return error;
 	return new BerthError("Unreachable", "No response from the API. Check the address and the network", { cause: error });
 }
-/** Whether the API has refused a request without handling it, and asks for it again. */
-function isRefused({ status, retryAfterMs }) {
+/** Whether the API has rejected a request without handling it, and asks for a retry. */
+function isRejected({ status, retryAfterMs }) {
 	return (status === 429 || status === 503) && retryAfterMs !== void 0;
 }
 /** Whether the same request may succeed later. */
@@ -755,7 +755,7 @@ async function sendOnce(transport, request, signal, timeoutMs) {
 // client/events.ts
 /** Parses the text of an event stream, piece by piece. */
 var EventParser = class EventParser {
-	/** The ID of the last event that arrived whole, after which a new stream continues. */
+	/** The ID of the last complete event, after which a new stream continues. */
 	lastEventId;
 	/** How long the server asks clients to wait before they reconnect. */
 	retryMs;
@@ -814,7 +814,7 @@ var EventParser = class EventParser {
 /** Event streams that survive broken connections: a stream that breaks is reopened after its last event. */
 /** The server sends a comment every 15 s, so a connection that is silent for three times as long is dead. */
 const silenceMs = 45e3;
-/** The client has every event: so the server answers a position that is the last one. */
+/** The status with which the server answers if the client has received every event. */
 const allReceived = 204;
 /** Follows an event stream until it is complete. */
 async function* followEvents(transport, { name, input, isComplete, signal, after }) {
@@ -940,8 +940,8 @@ async function waitFor(transport, backend, { signal, timeoutMs }, isReached) {
 	}
 }
 /**
-* Whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
-* even one of a backend that has ended. So a stream is complete when it brought nothing new after the backend had ended.
+* Returns whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
+* even of a backend that has ended. So a stream is complete if it was opened after the backend had ended, and contained no event.
 */
 function endOfStream(transport, backend, signal) {
 	let hasEnded = false;
@@ -978,7 +978,7 @@ var Nodes = class extends EndpointGroup {
 	async list(options) {
 		return (await this.transport.json("listNodes", { path: void 0 }, options)).nodes;
 	}
-	/** Lets a node accept no new backends. Those that it has run on. */
+	/** Stops a node from accepting new backends. Its running backends continue. */
 	async drain(node, options) {
 		await sendIdempotent(this.transport, "drainNode", { path: { node } }, options);
 	}
@@ -995,18 +995,18 @@ var Users = class extends EndpointGroup {
 	list(options) {
 		return this.transport.list("listUsers", "users", { path: void 0 }, options);
 	}
-	/** Creates a user, who sets a password with the invitation. Only this response has it. */
+	/** Creates a user, who sets a password with the invitation. Only this response contains the invitation. */
 	async create(user, options) {
 		return await this.transport.json("createUser", {
 			path: void 0,
 			body: user
 		}, options);
 	}
-	/** Lets a user set a new password. An earlier invitation is void. */
+	/** Invites a user to set a new password. Earlier invitations become invalid. */
 	async invite(email, options) {
 		return await sendIdempotent(this.transport, "inviteUser", { path: { user_email: email } }, options);
 	}
-	/** Makes a user an administrator or not, locks a user out or lets the user in again. */
+	/** Grants or revokes the rights of an administrator, disables or enables a user. */
 	async update(email, change, options) {
 		await sendIdempotent(this.transport, "updateUser", {
 			path: { user_email: email },
@@ -1016,7 +1016,7 @@ var Users = class extends EndpointGroup {
 };
 /** Log-ins of browsers and command lines. In a browser, the session is a cookie, and the client needs no access token. */
 var LogIns = class extends EndpointGroup {
-	/** Creates the first administrator with the code that the first start has written. */
+	/** Creates the first administrator with the code that the first start has printed. */
 	async setUp(request, options) {
 		await this.transport.json("setUp", {
 			path: void 0,
@@ -1049,7 +1049,7 @@ var LogIns = class extends EndpointGroup {
 	list(options) {
 		return this.transport.list("listLogIns", "log_ins", { path: void 0 }, options);
 	}
-	/** Ends all log-ins of the caller but this one. */
+	/** Ends all log-ins of the caller except this one. */
 	async logOutOthers(options) {
 		await sendIdempotent(this.transport, "logOutOthers", { path: void 0 }, options);
 	}
@@ -1060,7 +1060,7 @@ var LogIns = class extends EndpointGroup {
 			body: request
 		}, options);
 	}
-	/** Begins the log-in of a command line, which a person confirms in a browser at `/cli-login/{token}`. */
+	/** Begins the log-in of a command line, which a user confirms in a browser at `/cli-login/{token}`. */
 	async beginCli(options) {
 		return await this.transport.json("beginCliLogin", { path: void 0 }, options);
 	}
@@ -1073,7 +1073,7 @@ var LogIns = class extends EndpointGroup {
 	}
 };
 // client/services.ts
-/** What a service has beside its images and backends: environments, settings and spawn tokens. */
+/** Environments, settings and spawn tokens of services. */
 /** Environments of services: named defaults of their backends. */
 var Environments = class extends EndpointGroup {
 	/** The environments of a service, `default` among them. */
@@ -1090,7 +1090,7 @@ var Environments = class extends EndpointGroup {
 			doneBefore: ["EnvironmentExists"]
 		});
 	}
-	/** Deletes an environment. Its backends run on. */
+	/** Deletes an environment. Its backends keep running. */
 	async delete(service, environment, options) {
 		const input = { path: {
 			...servicePath(service),
@@ -1104,13 +1104,13 @@ var Environments = class extends EndpointGroup {
 };
 /** Settings of services: the defaults of their backends. */
 var Settings = class extends EndpointGroup {
-	/** The settings of a service. Of its secrets, only the names are readable. */
+	/** The settings of a service. Only the names of its secrets are readable. */
 	async get(service, options) {
 		return await this.transport.json("serviceSettings", { path: servicePath(service) }, options);
 	}
 	/**
-	* Changes settings of a service, its environment variables and secrets among them, for backends that are spawned from now on. What is
-	* left out stays; `null` restores the default, or deletes a variable.
+	* Changes settings of a service, including its environment variables and secrets, for backends that are spawned from now on. Omitted
+	* fields stay unchanged; `null` restores the default, or deletes a variable.
 	*/
 	async change(service, change, options) {
 		const input = {
@@ -1141,7 +1141,7 @@ var SpawnTokens = class extends EndpointGroup {
 		};
 		return (await this.transport.json("earliestCreateSpawnToken", input, options)).token;
 	}
-	/** Spawns a backend. Of the environment, only variables that begin with `PLATFORM_` can be set. Needs no access token. */
+	/** Spawns a backend. Only environment variables that begin with `PLATFORM_` can be set. Needs no access token. */
 	async spawn(token, request = {}, options) {
 		return await this.transport.json("earliestTokenSpawn", {
 			path: { token },
@@ -1187,8 +1187,8 @@ var BerthClient = class {
 	/**
 	* Gets a connection URL to the backend that holds a key, or to a new backend.
 	*
-	* With a key, the call is repeated when no response arrives: the second request finds the backend of the first (and reports
-	* `spawned: false`). Without a key it is not repeated, because each request would start a backend.
+	* With a key, the call is retried when no response arrives: the second request finds the backend of the first (and reports
+	* `spawned: false`). Without a key it is not retried, because each request would start a backend.
 	*/
 	async connect(service, request = {}, { environment, signal, timeoutMs } = {}) {
 		const send = {
@@ -1222,7 +1222,7 @@ var BerthClient = class {
 	}
 	/**
 	* Waits until a backend is ready, and returns that status. Rejects with the code `BackendEnded` when it ends before, and `TimedOut`
-	* when the time is over. Needs no access token.
+	* after `timeoutMs`. Needs no access token.
 	*/
 	async waitUntilReady(backend, options = {}) {
 		return await untilReady(this.#transport, backend, options);
@@ -1268,7 +1268,7 @@ var BerthClient = class {
 	async backend(backend, options) {
 		return await this.#transport.json("backend", { path: { backend_id: backend } }, options);
 	}
-	/** What a backend has received and sent so far; at most some seconds old. */
+	/** The traffic of a backend so far; at most a few seconds old. */
 	async traffic(backend, options) {
 		return await this.#transport.json("backendTraffic", { path: { backend_id: backend } }, options);
 	}
@@ -1349,13 +1349,13 @@ var BerthClient = class {
 		return (await this.#transport.json("imageName", { path: servicePath(service) }, options)).imageName;
 	}
 	/**
-	* Uploads an image without Docker: the bytes of an archive of `docker save`, or of an OCI layout as a tar. The service is created if
-	* there is none. It is sent once, and never repeated.
+	* Uploads an image without Docker: the bytes of an archive of `docker save`, or of an OCI layout as a tar. Creates the service if
+	* there is none. The upload is never retried.
 	*/
 	async uploadImage(service, upload) {
 		return await uploadArchive(this.#transport, servicePath(service), upload);
 	}
-	/** Downloads an image as an archive for `docker load` and others. Resolves with the response when its head has arrived. */
+	/** Downloads an image as an archive for `docker load` and other tools. Resolves with the response when its head has arrived. */
 	async downloadImage(service, digest, options = {}) {
 		return await downloadArchive(this.#transport, {
 			...servicePath(service),
@@ -1363,8 +1363,8 @@ var BerthClient = class {
 		}, options);
 	}
 	/**
-	* Waits until a person has confirmed the log-in of a command line in a browser (`beginCliLogin`). Resolves with `expired` if that
-	* took too long.
+	* Waits until a user has confirmed the log-in of a command line in a browser (`beginCliLogin`). Resolves with `expired` if the log-in
+	* expires first.
 	*/
 	async cliLoginStatus(token, { signal } = {}) {
 		const isComplete = async (hadEvents) => hadEvents;
