@@ -149,7 +149,7 @@ export interface Api extends ApiDependencies {
   /** Encrypts the options of spawn tokens. */
   readonly spawnOptions: SecretBox;
   /** Records in the background when a service was last spawned. */
-  readonly noteSpawn: (service: string, environment: string, time: Date) => void;
+  readonly recordSpawn: (service: string, environment: string, time: Date) => void;
   /** Notifies nodes in the background to prefetch the images of some environments of a service. */
   readonly prefetch: (service: string, isSelected: (environment: Environment) => boolean) => void;
   readonly openRequests: OpenRequests;

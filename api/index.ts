@@ -27,7 +27,7 @@ import { SpawnTimes } from './connect/spawn-times.ts';
 export type { ApiDependencies } from './dependencies.ts';
 
 /** If the message about a change is lost, clients that follow the backend see the change this much later at most. */
-const lookEveryMs = 5_000;
+const pollEveryMs = 5_000;
 
 export interface ApiComponent extends AsyncDisposable {
   /** Answers one request. */
@@ -39,7 +39,7 @@ export interface ApiComponent extends AsyncDisposable {
 /** Opens the API, which handles the requests of a listener. Disposing it ends open streams. */
 export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
   await using opening = new AsyncDisposableStack();
-  const watch = opening.use(await openBackendWatch({ ...deps, lookEveryMs }));
+  const watch = opening.use(await openBackendWatch({ ...deps, pollEveryMs }));
   const pullProgresses = opening.use(await PullProgresses.open(deps));
   opening.use(startOrphanReaper(deps));
   opening.use(new Retention(deps));
@@ -65,7 +65,7 @@ export async function openApi(deps: ApiDependencies): Promise<ApiComponent> {
     serviceSecrets: serviceSecretsBox(deps.secret),
     spawnOptions: spawnOptionsBox(deps.secret),
     clearServices: () => clearing.begin(),
-    noteSpawn: (service, environment, time) => spawnTimes.note(service, environment, time),
+    recordSpawn: (service, environment, time) => spawnTimes.record(service, environment, time),
     prefetch: (service, isSelected) => prefetcher.begin(service, isSelected),
     openRequests,
   };

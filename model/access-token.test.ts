@@ -4,7 +4,7 @@ import {
   hashToken,
   isUsable,
   newAccessToken,
-  noteUse,
+  recordUse,
   parseToken,
   publicTokenId,
   revoke,
@@ -53,10 +53,10 @@ test('a revocation keeps the time of the first one, and the end of a token that 
 });
 
 test('the last use is kept to a minute', () => {
-  const used = noteUse(document, now);
+  const used = recordUse(document, now);
   expect(used.lastUsedAt).toEqual(now);
-  expect(noteUse(used, new Date(now.getTime() + 59_999))).toBe(used);
-  expect(noteUse(used, new Date(now.getTime() + 60_000)).lastUsedAt).toEqual(new Date(now.getTime() + 60_000));
+  expect(recordUse(used, new Date(now.getTime() + 59_999))).toBe(used);
+  expect(recordUse(used, new Date(now.getTime() + 60_000)).lastUsedAt).toEqual(new Date(now.getTime() + 60_000));
 });
 
 test('clients see the beginning of the hash as the ID', () => {

@@ -1,4 +1,4 @@
-/** Access tokens: what a person or a program sends to act for an account. Only their hash is stored. */
+/** Access tokens, which users and programs send to act for an account. Only their hash is stored. */
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Scope } from '../contract/scopes.ts';
@@ -6,7 +6,7 @@ import type { Collection } from '../core/store/store.ts';
 import { ApiError } from './api-error.ts';
 
 /**
- * `access`: created by a person, for one account. `deploy`: traded for the ID token of a deployment. `cli`: the log-in of a command
+ * `access`: created by a user, for one account. `deploy`: issued for the ID token of a deployment. `cli`: the log-in of a command
  * line. `session`: the log-in of a browser, valid in its cookie only.
  */
 export type TokenKind = 'access' | 'deploy' | 'cli' | 'session';
@@ -64,7 +64,7 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 /** 62^43 is 256 bits. */
 const randomLength = 43;
 
-/** Of the random part: enough to distinguish the tokens of an account, no help in guessing. */
+/** Characters of the random part: enough to distinguish the tokens of an account, too few to help guessing. */
 const hintLength = 4;
 
 /** Six base62 characters hold any CRC-32. */
@@ -77,7 +77,7 @@ const secretPattern = new RegExp(
 /** The longest token: an account's name, a dot, and a secret. */
 const maxTokenLength = 63 + 1 + prefixLength + randomLength + checksumLength;
 
-/** How exactly the time of the last use is kept: a token that is used all day costs one write a minute. */
+/** The precision of the time of the last use: a token in constant use costs one write a minute. */
 const lastUseEveryMs = 60_000;
 
 /** The start of a token's hash that clients see as its ID: 80 bits, unique among the tokens of an account. */
@@ -102,14 +102,14 @@ export function tokenText(secret: string, account: string | undefined): string {
   return account === undefined ? secret : `${account}.${secret}`;
 }
 
-/** What a client sends as a token. */
+/** The parts of a token that a client sends. */
 export interface SentToken {
   /** The account in front of the secret, if any. The token must belong to it. */
   readonly account?: string;
   readonly secret: string;
 }
 
-/** The parts of a token, or `undefined` if the text is none: its form and its checksum show that without the store. */
+/** The parts of a token, or `undefined` if the text is not a token, by its form and checksum. Reads no store. */
 export function parseToken(text: string): SentToken | undefined {
   if (text.length > maxTokenLength) return undefined;
   const dotAt = text.lastIndexOf('.');
@@ -130,7 +130,7 @@ function isSecret(text: string): boolean {
 type TokenDetails = Pick<AccessToken, 'name' | 'scopes'> &
   Partial<Pick<AccessToken, 'kind' | 'account' | 'user' | 'services' | 'expiresAt'>>;
 
-/** What the store keeps of a token. */
+/** The document of a token. */
 export function accessTokenDocument(token: string, details: TokenDetails, now: Date): AccessToken {
   const secret = secretOf(token);
   const { name, scopes, kind, account, user, services, expiresAt } = details;
@@ -158,7 +158,7 @@ export function publicTokenId(token: Pick<AccessToken, 'id'>): string {
   return token.id.slice(0, publicIdLength);
 }
 
-/** The IDs in the store that begin with an ID for clients, as a range; `undefined` if the text is no such ID. */
+/** The IDs in the store that begin with an ID for clients, as a range; `undefined` if the text is not such an ID. */
 export function idsFrom(publicId: string): { readonly from: string; readonly before: string } | undefined {
   // `g` comes after all hexadecimal digits.
   return publicIdPattern.test(publicId) ? { from: publicId, before: `${publicId}g` } : undefined;
@@ -170,31 +170,33 @@ export function isUsable(token: AccessToken, now: Date): boolean {
 }
 
 /**
- * Refuses a new token that would allow more, or for longer, than the token by which it is created. A log-in may create tokens that
- * outlive it. Throws `Forbidden`.
+ * Rejects a new token that would allow more, or last longer, than the token that creates it. A log-in may create tokens that outlive
+ * it. Throws `Forbidden`.
  */
 export function assertMayIssue(
   creator: { readonly kind: TokenKind; readonly scopes: readonly Scope[]; readonly expiresAt?: Date },
   wanted: { readonly scopes: readonly Scope[]; readonly expiresAt: Date | undefined },
 ): void {
   const extra = wanted.scopes.find((scope) => !creator.scopes.includes(scope));
-  if (extra)
-    throw new ApiError('Forbidden', `scopes: The caller lacks the scope "${extra}", and so would the new token`);
+  if (extra) throw new ApiError('Forbidden', `scopes: The caller lacks the scope "${extra}", and cannot grant it`);
   if (creator.kind !== 'access' || !creator.expiresAt) return;
   if (!wanted.expiresAt || wanted.expiresAt > creator.expiresAt) {
     const latest = creator.expiresAt.toISOString();
-    throw new ApiError('Forbidden', `expires_in_seconds: The caller's own token expires at ${latest}, end before`);
+    throw new ApiError(
+      'Forbidden',
+      `expires_in_seconds: The caller's own token expires at ${latest}, use a shorter time`,
+    );
   }
 }
 
-/** Revokes a token. It stays revoked since the first time. */
+/** Revokes a token. Unchanged if it was revoked before. */
 export function revoke(token: AccessToken, now: Date): AccessToken {
   if (token.revokedAt) return token;
   return { ...token, revokedAt: now, endsAt: token.endsAt && token.endsAt < now ? token.endsAt : now };
 }
 
-/** Notes that a token was used, unless a use in the last minute is noted. */
-export function noteUse(token: AccessToken, now: Date): AccessToken {
+/** Records that a token was used, unless a use within the last minute is recorded. */
+export function recordUse(token: AccessToken, now: Date): AccessToken {
   const isRecent = token.lastUsedAt !== undefined && now.getTime() - token.lastUsedAt.getTime() < lastUseEveryMs;
   return isRecent ? token : { ...token, lastUsedAt: now };
 }

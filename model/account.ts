@@ -19,9 +19,9 @@ export interface AccountLimits {
 export interface Account {
   readonly id: string;
   readonly createdAt: Date;
-  /** How many bytes it may store in the registry, if not as many as every account; 0 stands for no limit. */
+  /** How many bytes it may store in the registry. Absent: the default limit. 0: no limit. */
   readonly maxStoredBytes?: number;
-  /** Absent, or a limit absent: as for every account. 0: no limit. */
+  /** An absent limit is the default limit. 0: no limit. */
   readonly limits?: AccountLimits;
   /** Absent: none. */
   readonly members?: readonly Member[];
@@ -32,7 +32,7 @@ export const accounts: Collection<Account, 'byCreation'> = {
   indexes: { byCreation: ['createdAt'] },
 };
 
-/** The members are part of the account's document, which is read for every token: more belong into several accounts. */
+/** Members are part of the account's document, which is read for every token. More members need several accounts. */
 const maxMembers = 1000;
 
 /** Sets the storage limit of an account; `undefined` restores the default limit. */
@@ -43,7 +43,7 @@ export function withMaxStored(
   return { ...account, ...(maxStoredBytes !== undefined && { maxStoredBytes }) };
 }
 
-/** Sets limits of an account: `undefined` leaves a limit as it is, and null restores that of every account. */
+/** Sets limits of an account: `undefined` leaves a limit as it is, and null restores the default limit. */
 export function withLimits(
   account: Account,
   changes: { readonly [K in keyof AccountLimits]: number | null | undefined },
@@ -67,14 +67,14 @@ export function withMember(account: Account, user: string, role: Role, now: Date
   const known = members.find((member) => member.user === user);
   if (known?.role === role) return account;
   if (!known && members.length >= maxMembers) {
-    throw new ApiError('BadRequest', `Account "${account.id}" has ${maxMembers} members, which is the most`);
+    throw new ApiError('BadRequest', `Account "${account.id}" has the maximum of ${maxMembers} members`);
   }
   const member = { user, role, addedAt: known?.addedAt ?? now };
   const changed = known ? members.map((each) => (each === known ? member : each)) : [...members, member];
   return keepOwner(account, { ...account, members: changed });
 }
 
-/** Removes a user. Throws `LastOwner`, and `UserNotFound` if the user is no member. */
+/** Removes a user. Throws `LastOwner`, and `UserNotFound` if the user is not a member. */
 export function withoutMember(account: Account, user: string): Account {
   const { members = [] } = account;
   const left = members.filter((member) => member.user !== user);

@@ -1,6 +1,6 @@
 /**
- * The administrators who can log in, as one document: of two that remove each other at the same time, it lets one do so. A user is
- * removed from it before the rights go, and added when they are there. After a crash in between, the document lacks an administrator,
+ * The administrators who can log in, in one document: of two that remove each other at the same time, only one succeeds. A user is
+ * removed from it before losing the rights, and added after getting them. After a crash in between, the document lacks an administrator,
  * which a repeated change of that user repairs.
  */
 import type { Collection, Store } from '../core/store/store.ts';
@@ -10,7 +10,7 @@ import { users } from './user.ts';
 import type { User } from './user.ts';
 
 interface Administrators {
-  /** There is one. */
+  /** `documentId`: there is only one document. */
   readonly id: string;
   /** IDs of users. */
   readonly users: readonly string[];
@@ -20,16 +20,16 @@ export const administrators: Collection<Administrators> = { name: 'administrator
 
 const documentId = 'administrators';
 
-/** Adds a user, if it is an administrator who can log in. To be called after a change that may have made it one. */
-export async function noteAdministrator(store: Store, user: User): Promise<void> {
-  if (!isAble(user)) return;
+/** Adds a user who is an administrator and can log in. Call it after each change that may have made the user one. */
+export async function addAdministrator(store: Store, user: User): Promise<void> {
+  if (!canAdministrate(user)) return;
   await change(store, ({ users: listed, ...document }) =>
     listed.includes(user.id) ? { ...document, users: listed } : { ...document, users: [...listed, user.id] },
   );
 }
 
-/** Removes a user, before it stops being an administrator who can log in. Throws `LastAdministrator`. */
-export async function dismissAdministrator(store: Store, user: string): Promise<void> {
+/** Removes a user who will no longer be an administrator who can log in. Call it before the change. Throws `LastAdministrator`. */
+export async function removeAdministrator(store: Store, user: string): Promise<void> {
   await change(store, (current) => {
     if (!current.users.includes(user)) return current;
     const left = current.users.filter((each) => each !== user);
@@ -44,11 +44,11 @@ export async function dismissAdministrator(store: Store, user: string): Promise<
 async function change(store: Store, by: (current: Administrators) => Administrators): Promise<void> {
   if (await store.update(administrators, documentId, by)) return;
   const admins = await store.find(users, { index: 'byAdmin', equals: { isAdmin: true } });
-  const first = { id: documentId, users: admins.filter(isAble).map(({ id }) => id) };
+  const first = { id: documentId, users: admins.filter(canAdministrate).map(({ id }) => id) };
   await insertIfAbsent(store, administrators, first);
   await store.update(administrators, documentId, by);
 }
 
-function isAble({ isAdmin, passwordHash, disabledAt }: User): boolean {
+function canAdministrate({ isAdmin, passwordHash, disabledAt }: User): boolean {
   return isAdmin && passwordHash !== undefined && !disabledAt;
 }

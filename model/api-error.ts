@@ -8,7 +8,7 @@ interface ApiErrorOptions extends ErrorOptions {
 /** An error of the service API: a code of its catalogue, and a sentence that says what to do. */
 export class ApiError extends CodedError<ServiceErrorCode> {
   override readonly name = 'ApiError';
-  /** When a client may try again, if that is known. */
+  /** When a client may retry, if that is known. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ServiceErrorCode, message: string, options: ApiErrorOptions = {}) {

@@ -4,7 +4,7 @@ import { upsert } from '../core/store/upsert.ts';
 
 export interface AttemptBucket {
   readonly id: string;
-  /** How many attempts were left at that time; a fraction grows towards the next. */
+  /** How many attempts were left at the time `at`, with a fraction of the next one. */
   readonly left: number;
   readonly at: Date;
   /** When it is full again. */
@@ -19,14 +19,14 @@ export const attemptBuckets: Collection<AttemptBucket, 'byEnd'> = {
 export interface AttemptLimit {
   /** How many attempts may be made at once. */
   readonly capacity: number;
-  /** In how many seconds that many become available again. */
+  /** In how many seconds an empty bucket becomes full. */
   readonly seconds: number;
 }
 
-/** Far more than the error of adding up fractions of attempts. */
+/** Far more than the rounding error of summed fractions of attempts. */
 const rounding = 1e-6;
 
-/** What an attempt leaves of a bucket, and how long to wait if there was none left. */
+/** Returns the bucket after an attempt, and how long to wait if no attempt was left. */
 export function takeAttempt(
   bucket: AttemptBucket | undefined,
   limit: AttemptLimit,
@@ -39,7 +39,7 @@ export function takeAttempt(
   return { bucket: bucketOf(id, left - 1, limit, now), waitSeconds: 0 };
 }
 
-/** A bucket after an attempt that does not count in the end. */
+/** Returns the bucket after an attempt was uncounted. */
 export function returnAttempt(bucket: AttemptBucket, limit: AttemptLimit, now: Date): AttemptBucket {
   return bucketOf(bucket.id, Math.min(limit.capacity, leftNow(bucket, limit, now) + 1), limit, now);
 }
@@ -55,7 +55,7 @@ export function waitSeconds(bucket: AttemptBucket | undefined, limit: AttemptLim
   return takeAttempt(bucket, limit, { id: bucket?.id ?? '', now }).waitSeconds;
 }
 
-/** Counts an attempt, if one is left. Returns the bucket as it is then. */
+/** Counts an attempt, if one is left. Returns the bucket afterwards. */
 export async function countAttempt(
   store: Store,
   { id, limit }: CountedAttempt,
@@ -81,7 +81,7 @@ export async function countAttempts(store: Store, attempts: readonly CountedAtte
   return 0;
 }
 
-/** Takes back attempts that were counted. */
+/** Uncounts attempts that were counted. */
 export async function uncountAttempts(store: Store, attempts: readonly CountedAttempt[], now: Date): Promise<void> {
   for (const { id, limit } of attempts) {
     await store.update(attemptBuckets, id, (current) => returnAttempt(current, limit, now));

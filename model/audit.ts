@@ -9,15 +9,15 @@ export interface AuditRecord {
   readonly at: Date;
   /** The operation: by its name in the API's document, or a push or a deletion at the registry. */
   readonly action: string;
-  /** What it was done to, and with which settings: parameters of the path, and fields of the body that hold no secrets. */
+  /** The target and the settings of the operation: parameters of the path, and fields of the body that hold no secrets. */
   readonly details: Readonly<Record<string, unknown>>;
   readonly user?: string;
-  /** The ID for clients of the token with which it was done. */
+  /** The public ID of the token that the client used. */
   readonly token?: string;
   readonly address: string;
   /** The ID of the request, which is in the log as well. */
   readonly request: string;
-  /** The HTTP status of the answer. Absent: the process died before it knew. */
+  /** The HTTP status of the answer. Absent: the process died before it was known. */
   readonly status?: number;
 }
 
@@ -26,7 +26,7 @@ export const auditRecords: Collection<AuditRecord, 'byAccount' | 'byEnd'> = {
   indexes: { byAccount: ['account', 'at'], byEnd: ['at'] },
 };
 
-/** Fields of bodies that say what was done. What is not listed, such as passwords, codes and variables, is not recorded. */
+/** The recorded fields of bodies. Other fields, such as passwords, codes and variables, are not recorded. */
 const recordedFields = new Set([
   'name',
   'scopes',
@@ -50,11 +50,11 @@ const recordedFields = new Set([
   'environment',
 ]);
 
-/** Of parameters and a body, what is recorded. */
+/** Selects the parameters and the fields of a body that are recorded. */
 export function auditDetails(parameters: object, body: unknown): Record<string, unknown> {
   const fields = typeof body === 'object' && body !== null ? Object.entries(body) : [];
   const recorded = fields.filter(([name, value]) => recordedFields.has(name) && value !== undefined);
-  // A spawn token stands in its path.
+  // The path of a request about a spawn token contains the token.
   const named = Object.entries(parameters).filter(([name]) => name !== 'token');
   return Object.fromEntries([...recorded, ...named]);
 }

@@ -1,19 +1,19 @@
-/** The port on which the application in a container is expected. */
+/** The port on which the application in a container should listen. */
 
-/** What applications listen on unless the service, the request or the image says otherwise. */
+/** The default port, if neither the service, the request nor the image has another. */
 const usualPort = 8080;
 
 export interface ExpectedPorts {
   /** The value of `PORT`. */
   readonly port: number;
-  /** Counts if it is open while `port` stays closed: the image ignores `PORT`. */
+  /** Used if it is open while `port` stays closed: the image ignores `PORT`. */
   readonly otherwise?: number;
 }
 
 /**
- * The ports of a container. `PORT` cannot change once its program runs, so it is decided before: what the service or the request has
- * configured, or else the only port that the image EXPOSEs, or else 8080. So an image that reads `PORT` listens where it says that it
- * does, and so does an image that does not. An image that EXPOSEs another port and listens on 8080 all the same is reached there.
+ * The ports of a container. `PORT` cannot change once its program runs, so it is decided before: the port that the service or the request
+ * has configured, or else the only port that the image EXPOSEs, or else 8080. So the program is reached on the exposed port, whether or
+ * not it reads `PORT`. A program that listens on 8080 although its image EXPOSEs another port is reached on 8080.
  */
 export function expectedPorts(configured: number | undefined, exposed: readonly number[]): ExpectedPorts {
   if (configured !== undefined) return { port: configured };

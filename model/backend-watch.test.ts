@@ -22,7 +22,7 @@ test('followers of one backend share the read after a change, and all of them ge
     },
   });
   await using bus = openInProcessBus({ log });
-  await using watch = await openBackendWatch({ store, bus, clock: systemClock, lookEveryMs: 60_000 });
+  await using watch = await openBackendWatch({ store, bus, clock: systemClock, pollEveryMs: 60_000 });
   const backend = newBackend(backendPlan(), new Date());
   await store.insert(backends, backend);
 

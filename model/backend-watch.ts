@@ -20,22 +20,22 @@ export interface BackendWatchDeps {
   readonly bus: Bus;
   readonly clock: Clock;
   /** How often the store is read without a message, since the bus may lose messages. */
-  readonly lookEveryMs: number;
+  readonly pollEveryMs: number;
 }
 
-/** So many followers are notified before other work of the process goes on: about 5 ms of writes to event streams. */
+/** How many followers are notified before other work of the process runs: about 5 ms of writes to event streams. */
 const notifiedAtOnce = 200;
 
 /** Opens a watch, with one subscription for all followed backends. */
-export async function openBackendWatch({ store, bus, clock, lookEveryMs }: BackendWatchDeps): Promise<BackendWatch> {
+export async function openBackendWatch({ store, bus, clock, pollEveryMs }: BackendWatchDeps): Promise<BackendWatch> {
   const followed = new Map<string, FollowedBackend>();
-  const subscription = await bus.subscribe(backendChanged, ({ backend }) => followed.get(backend)?.look());
+  const subscription = await bus.subscribe(backendChanged, ({ backend }) => followed.get(backend)?.refresh());
 
   function join(id: string, follower: Follower): FollowedBackend {
     let backend = followed.get(id);
     if (!backend) {
       backend = new FollowedBackend(async () => await store.get(backends, id));
-      backend.lookEvery(lookEveryMs, clock);
+      backend.pollEvery(pollEveryMs, clock);
       followed.set(id, backend);
     }
     backend.followers.add(follower);
@@ -72,47 +72,47 @@ export async function openBackendWatch({ store, bus, clock, lookEveryMs }: Backe
 class FollowedBackend implements Disposable {
   readonly read: () => Promise<Backend | undefined>;
   readonly followers = new Set<Follower>();
-  #looks: Disposable | undefined;
-  #isLooking = false;
-  #isLookDue = false;
+  #polling: Disposable | undefined;
+  #isRefreshing = false;
+  #isRefreshDue = false;
 
   constructor(read: () => Promise<Backend | undefined>) {
     this.read = read;
   }
 
-  lookEvery(periodMs: number, clock: Clock): void {
-    this.#looks = clock.every(periodMs, () => this.look());
+  pollEvery(periodMs: number, clock: Clock): void {
+    this.#polling = clock.every(periodMs, () => this.refresh());
   }
 
-  /** Reads the backend, and hands it to the followers. */
-  look(): void {
-    this.#isLookDue = true;
-    if (!this.#isLooking) void this.#lookWhileDue();
+  /** Reads the backend, and passes it to the followers. */
+  refresh(): void {
+    this.#isRefreshDue = true;
+    if (!this.#isRefreshing) void this.#refreshWhileDue();
   }
 
   [Symbol.dispose](): void {
-    this.#looks?.[Symbol.dispose]();
+    this.#polling?.[Symbol.dispose]();
   }
 
-  async #lookWhileDue(): Promise<void> {
-    this.#isLooking = true;
-    while (this.#isLookDue) {
-      this.#isLookDue = false;
+  async #refreshWhileDue(): Promise<void> {
+    this.#isRefreshing = true;
+    while (this.#isRefreshDue) {
+      this.#isRefreshDue = false;
       const reading = this.read();
       // Each follower throws the error of a failed read.
       await reading.catch(() => {});
       let count = 0;
       for (const follower of this.followers) {
-        follower.take(reading);
+        follower.receive(reading);
         count += 1;
         if (count % notifiedAtOnce === 0) await nextTurn();
       }
     }
-    this.#isLooking = false;
+    this.#isRefreshing = false;
   }
 }
 
-/** Waits for what is read next. */
+/** Waits for the next read. */
 class Follower {
   readonly #signal: AbortSignal;
   #reading: Promise<Backend | undefined> | undefined;
@@ -123,12 +123,12 @@ class Follower {
     signal.addEventListener('abort', () => this.#wake?.(), { once: true });
   }
 
-  take(reading: Promise<Backend | undefined>): void {
+  receive(reading: Promise<Backend | undefined>): void {
     this.#reading = reading;
     this.#wake?.();
   }
 
-  /** The last that was read since the last call, or what is read next; `undefined` when the signal aborts. */
+  /** Returns the latest read since the last call, or else the next one; `undefined` when the signal aborts. */
   async next(): Promise<Backend | undefined> {
     if (!this.#reading && !this.#signal.aborted) await new Promise<void>((resolve) => (this.#wake = resolve));
     const reading = this.#reading;

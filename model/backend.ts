@@ -20,7 +20,7 @@ export interface StatusEntry {
   readonly lastStatus?: BackendStatus;
   /** On `terminated`: the container's exit code, `null` if there was no container or its exit was not observed. */
   readonly exitCode?: number | null;
-  /** On `terminated`: what went wrong, for people. */
+  /** On `terminated`: what went wrong, as text for users. */
   readonly failure?: string;
 }
 
@@ -64,7 +64,7 @@ export interface Backend {
   readonly lifetimeLimitSeconds?: number;
   /** The generation of the service API through which it was spawned. Absent: v2. */
   readonly generation?: OlderGeneration;
-  /** The form of the URL that its spawn answered, if that was through an older generation. Absent: `path`. */
+  /** The form of the URL that its spawn returned, if that was through an older generation. Absent: `path`. */
   readonly urlForm?: UrlForm;
   /** The hash of the bearer token that each request to it needs. Absent: requests need none. */
   readonly bearerHash?: string;
@@ -83,12 +83,12 @@ export interface Backend {
   readonly history: readonly StatusEntry[];
   /** The node that runs it, once a node has claimed it. */
   readonly node?: string;
-  /** While it waits: what keeps it from becoming ready, for people, as far as known. It continues "The container". */
+  /** While it waits: why it is not ready, if known, as text for users that continues "The container". */
   readonly startProblem?: string;
   /** Where the proxy reaches it, from `ready` on. */
   readonly address?: { readonly host: string; readonly port: number };
   readonly readyAt?: Date;
-  /** When a connection to it was last issued, exact to the period without another write. Touches are compared by it. */
+  /** When a connection to it was last issued, not written more often than `touch` allows. `sweepIdle` compares it. */
   readonly touchedAt?: Date;
   /** When it ended. Its history is kept for a while after this time. */
   readonly endedAt?: Date;
@@ -153,7 +153,7 @@ export function becomeReady(backend: Backend, address: { host: string; port: num
   return { ...rest, address, readyAt: ready.history.at(-1)?.time ?? now };
 }
 
-/** Says what keeps the backend from becoming ready. Unchanged if it does not wait, or that was known. */
+/** Records why the backend is not ready. Unchanged if it does not wait, or if the reason is the same. */
 export function withStartProblem(backend: Backend, startProblem: string): Backend {
   return backend.status !== 'waiting' || backend.startProblem === startProblem ? backend : { ...backend, startProblem };
 }
@@ -178,30 +178,30 @@ export function beginStop(backend: Backend, now: Date): Backend {
 }
 
 /** A touch is not written again within this time, so that a thousand connects a second to one backend do not wait for each other. */
-const touchStandsMs = 1_000;
+const touchIntervalMs = 1_000;
 
-/** Nor within this share of the idle time: a new user has the rest of it to connect. */
-const touchStandsForPart = 0.1;
+/** The same time as a share of the idle time, of which a new user then has the rest to connect. The shorter time applies. */
+const touchIntervalShare = 0.1;
 
 /**
- * Restarts the idle time of a backend for which a connection is issued. Unchanged if it was touched a moment ago, or is ending: then
- * no client may be sent to it.
+ * Restarts the idle time of a backend for which a connection is issued. Unchanged if it was touched a moment ago, or is ending: clients
+ * must not get connections to an ending backend.
  */
 export function touch(backend: Backend, now: Date): Backend {
   if (isEnding(backend)) return backend;
-  const standsMs = Math.min(touchStandsMs, backend.maxIdleSeconds * 1000 * touchStandsForPart);
+  const intervalMs = Math.min(touchIntervalMs, backend.maxIdleSeconds * 1000 * touchIntervalShare);
   const ageMs = now.getTime() - (backend.touchedAt?.getTime() ?? -Infinity);
   // After a clock was set back, a touch would otherwise stay recent.
-  return ageMs >= 0 && ageMs < standsMs ? backend : { ...backend, touchedAt: now };
+  return ageMs >= 0 && ageMs < intervalMs ? backend : { ...backend, touchedAt: now };
 }
 
 /**
  * Begins to stop an idle backend. Unchanged if it was touched since the decision, or is ending.
  *
- * @param judgedBy - the last touch on which the decision was based
+ * @param lastTouch - the last touch on which the decision was based
  */
-export function sweepIdle(backend: Backend, judgedBy: Date | undefined, now: Date): Backend {
-  if (isEnding(backend) || backend.touchedAt?.getTime() !== judgedBy?.getTime()) return backend;
+export function sweepIdle(backend: Backend, lastTouch: Date | undefined, now: Date): Backend {
+  if (isEnding(backend) || backend.touchedAt?.getTime() !== lastTouch?.getTime()) return backend;
   return beginStop(requestStop(backend, 'soft', 'swept', now), now);
 }
 

@@ -1,7 +1,7 @@
 /**
  * The Linux capabilities of containers by default: those of Docker, without NET_RAW (forged packets), MKNOD (devices), SYS_CHROOT,
  * AUDIT_WRITE (the log of the machine) and SETFCAP (programs with capabilities of their own). An image that starts as root can still
- * change owners, listen on any port, end its processes and go on as another user.
+ * change owners, listen on any port, end its processes and continue as another user.
  */
 export const defaultCapabilities = [
   'CHOWN',

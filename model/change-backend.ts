@@ -28,7 +28,7 @@ export async function changeBackend(
   });
   if (!backend || !isChanged) return { backend, isChanged: false };
   bus.publish(backendChanged, { backend: id, status: backend.status }).catch((error: unknown) => {
-    log.warn({ err: error, backend: id }, 'Change of a backend cannot be published, listeners find it in the store');
+    log.warn({ err: error, backend: id }, 'Cannot publish the change of a backend, listeners find it in the store');
   });
   return { backend, isChanged };
 }

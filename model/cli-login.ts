@@ -1,4 +1,4 @@
-/** Log-ins of command lines: one is begun by the program, confirmed by a person in a browser, and completed with the code shown there. */
+/** Log-ins of command lines: the program begins one, a user confirms it in a browser, and the code shown there completes it. */
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import type { Collection } from '../core/store/store.ts';
 import { ApiError } from './api-error.ts';
@@ -6,7 +6,7 @@ import { ApiError } from './api-error.ts';
 export interface CliLogin {
   /** The hash of the token in its URL. */
   readonly id: string;
-  /** What is known of the program, for the person who confirms. */
+  /** A description of the program, for the user who confirms the log-in. */
   readonly program: string;
   readonly address: string;
   readonly confirmed?: { readonly user: string; readonly codeHash: string };
@@ -20,7 +20,7 @@ export const cliLogins: Collection<CliLogin, 'byEnd'> = { name: 'cli-logins', in
 /** Long enough to find a password and to log in. */
 const cliLoginMs = 10 * 60 * 1000;
 
-/** With six digits, a stranger who sent the link to a user guesses the code in one of 200,000 cases. */
+/** With six digits, an attacker who sent the link to a user guesses the code in one of 200,000 cases. */
 const attempts = 5;
 
 const tokenPattern = /^[\w-]{43}$/;
@@ -29,7 +29,7 @@ export function newCliLoginToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** The ID in the store, or `undefined` for what cannot be the token of a log-in. */
+/** The ID in the store, or `undefined` for a text that cannot be the token of a log-in. */
 export function cliLoginId(token: string): string | undefined {
   return tokenPattern.test(token) ? createHash('sha256').update(token).digest('hex') : undefined;
 }
@@ -39,7 +39,7 @@ export function newCliLogin(id: string, from: Pick<CliLogin, 'program' | 'addres
   return { id, program: from.program, address: from.address, attemptsLeft: attempts, isComplete: false, endsAt };
 }
 
-/** Six digits, which a person types. */
+/** Six digits, which a user types. */
 export function newCliLoginCode(): string {
   return String(randomInt(1_000_000)).padStart(6, '0');
 }

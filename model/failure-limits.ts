@@ -7,7 +7,7 @@ import type { Store } from '../core/store/store.ts';
 import { attemptBuckets, countAttempt, waitSeconds } from './attempts.ts';
 import type { AttemptBucket, CountedAttempt } from './attempts.ts';
 
-/** How late a process sees the failures in other processes. Its own it sees at once. */
+/** How late a process sees the failures in other processes. It sees its own at once. */
 const rememberMs = 1_000;
 
 /** About 200 bytes each. */
@@ -21,7 +21,7 @@ export class FailureLimits {
     this.#store = store;
   }
 
-  /** How many seconds to wait until all of the buckets have room for a failure: 0 if they have. */
+  /** How many seconds to wait until each of the buckets allows another failure: 0 if they do now. */
   async secondsToWait(failures: readonly CountedAttempt[]): Promise<number> {
     const now = await this.#store.now();
     const waits = failures.map(async ({ id, limit }) => {
@@ -31,7 +31,7 @@ export class FailureLimits {
     return Math.max(0, ...(await Promise.all(waits)));
   }
 
-  /** Counts a failed check in each bucket. Returns how many seconds to wait if one of them has no room: 0 if they have. */
+  /** Counts a failed check in each bucket. Returns how many seconds to wait if a bucket is empty, else 0. */
   async count(failures: readonly CountedAttempt[]): Promise<number> {
     const known = await this.secondsToWait(failures);
     if (known > 0) return known;

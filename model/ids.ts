@@ -5,13 +5,13 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 /** 36^12 is 62 bits: enough for a readiness page that needs only the ID. */
 const randomLength = 12;
 
-/** How many characters of a backend ID are its time. 36^6 seconds are 69 years. Then times begin again, which costs nothing: no code reads them. */
+/** How many characters of a backend ID are its time. 36^6 seconds are 69 years. Then times repeat, which is harmless: no code reads them. */
 export const idTimeLength = 6;
 
 /**
  * A new backend ID. It is never reused: it has 62 random bits, and the store rejects a duplicate. It begins with the time in seconds, so
- * that the documents and routes of new backends are next to each other in every index by ID, however many old ones are stored. An ID
- * reveals no more by it than the backend's status does, which needs the ID alone.
+ * that the documents and routes of new backends are next to each other in every index by ID, however many old ones are stored. The time
+ * in an ID is no secret: clients need only the ID to read the backend's status, which contains it, too.
  */
 export function newBackendId(now: Date = new Date()): string {
   const seconds = Math.floor(now.getTime() / 1000) % 36 ** idTimeLength;

@@ -24,7 +24,7 @@ export interface Image {
   /** `os/architecture`, where the config says so. */
   readonly platform?: string;
   readonly gitCommit?: GitCommit;
-  /** When it was last chosen to run (`chooseImage`): written now and then. In the store's time. */
+  /** When it was last chosen to run, not written more often than `chooseImage` needs. In the store's time. */
   readonly chosenAt?: Date;
 }
 
@@ -68,8 +68,8 @@ export function isUsedSince({ uploadTime, chosenAt }: Image, time: Date): boolea
 }
 
 /**
- * Finds an image as `findImage` does, for a backend or an environment that will refer to it. Garbage collection keeps the image until
- * a lease after `now`, so that there is time to write the reference.
+ * Finds an image as `findImage` does, for a backend or an environment that will refer to it. Garbage collection keeps the image for
+ * `leaseMs` after `now`, so that there is time to write the reference.
  */
 export async function chooseImage(
   store: Store,

@@ -24,15 +24,15 @@ export const leaseMs = 60_000;
 /** How often a holder renews: five renewals may fail before it must stop. */
 export const renewEveryMs = 10_000;
 
-/** With this much of its lease left, a holder that could not renew stops softly: the grace is what a backend has to save. */
+/** With this much of its lease left, a holder that could not renew stops softly: the backend has until the hard stop to save. */
 export const softStopBeforeMs = 25_000;
 
-/** With this much left it stops hard, so that it is gone before the lease ends, on a clock that is a few seconds off too. */
+/** With this much left it stops hard, so that it has ended before the lease ends, even by a clock that is a few seconds off. */
 export const hardStopBeforeMs = 10_000;
 
 /**
- * With this much left the init of a container asks its program to stop, if the worker has not done so: late enough that a worker
- * that lives comes first, early enough to leave the program time to save.
+ * With this much left the init of a container asks its program to stop, if the worker has not done so: late enough that a live worker
+ * acts first, early enough to leave the program time to save.
  */
 export const initSoftStopBeforeMs = 20_000;
 
@@ -41,12 +41,12 @@ export const initHardStopBeforeMs = 5_000;
 
 /**
  * How long the backend of a new assignment may be missing. Its document is written a few milliseconds later, and a slow disk
- * takes a second or two. A claimer that dies between the two writes blocks the key for this long; one that is slower checks
- * that its claim stands.
+ * takes a second or two. A claimer that dies between the two writes blocks the key for this long; a slower claimer checks that its
+ * claim is still valid.
  */
 export const claimMs = 5_000;
 
-/** From this much before its end on, a claim may have ended for another process already, whose clock differs. */
+/** This long before its end, a claim may already have ended for a process whose clock differs. */
 const claimMarginMs = claimMs / 2;
 
 export function keyId(account: string, service: string, key: string): string {
@@ -54,8 +54,8 @@ export function keyId(account: string, service: string, key: string): string {
 }
 
 /**
- * Assigns a key to a new backend, with a higher fencing token. Tokens are never below the time in milliseconds, so they go on
- * rising when a key's document is lost with a restored backup.
+ * Assigns a key to a new backend, with a higher fencing token. Tokens are never below the time in milliseconds, so they keep
+ * rising even if a restored backup lacks the key's document.
  */
 export function claimKey(current: Key | undefined, id: string, backend: string, now: Date): Key {
   const fencingToken = Math.max((current?.fencingToken ?? 0) + 1, now.getTime());
@@ -76,7 +76,7 @@ export function claimSeenKey(
   return current && !isAsSeen ? current : claimKey(current, claim.id, claim.backend, claim.now);
 }
 
-/** Whether a claim whose backend has just been written stands for certain: no other process can have found it ended. */
+/** Whether a claim whose backend has just been written is certainly valid: no other process can have found it ended. */
 export function isClaimCertain(claim: Key, now: Date): boolean {
   return now.getTime() < claim.claimUntil.getTime() - claimMarginMs;
 }
@@ -93,16 +93,16 @@ export function holdsKey(key: Key | undefined, fencingToken: number, now: Date):
 }
 
 /** A claim takes seconds and is abandoned long before this time, so no claim can be in progress for a key that is deleted. */
-const forgettableAfterMs = 60 * 60 * 1000;
+const deletableAfterMs = 60 * 60 * 1000;
 
 /** Keys whose leases ended before this time may be deleted, if `isKeyDeletable`. */
 export function deletableKeysBefore(now: Date): Date {
-  return new Date(now.getTime() - forgettableAfterMs);
+  return new Date(now.getTime() - deletableAfterMs);
 }
 
 /**
- * Whether a key that no live backend holds can be deleted. Its next fencing token is higher even so: tokens are never below
- * the time in milliseconds, and this one is behind it.
+ * Whether a key that no live backend holds can be deleted. Its next fencing token is higher nevertheless: tokens are never below
+ * the time in milliseconds, and the current token is.
  */
 export function isKeyDeletable(key: Key, now: Date): boolean {
   const before = deletableKeysBefore(now);

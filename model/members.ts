@@ -7,7 +7,7 @@ import { userId, users, withAccount } from './user.ts';
 
 /**
  * Adds a user to an account, or changes the role. The user's document is written first: after a crash between the two writes it
- * names an account that the user is no member of, which means nothing. Throws `UserNotFound`, `AccountNotFound` and `LastOwner`.
+ * names an account that the user is not a member of, which has no effect. Throws `UserNotFound`, `AccountNotFound` and `LastOwner`.
  */
 export async function setMember(store: Store, account: string, email: string, role: Role): Promise<void> {
   const id = userId(email);

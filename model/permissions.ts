@@ -1,4 +1,4 @@
-/** What a token allows: worked out from the token, its user and its accounts as they are now. */
+/** What a token allows: computed from the current documents of the token, its user and its accounts. */
 import type { Role } from '../contract/roles.ts';
 import { scopes as allScopes } from '../contract/scopes.ts';
 import type { Scope } from '../contract/scopes.ts';
@@ -33,7 +33,7 @@ export interface Permissions {
   readonly expiresAt?: Date;
 }
 
-/** What each role allows at most. What only owners may do asks for the role itself. */
+/** The most that each role allows. Endpoints that are only for owners check the role itself. */
 const scopesOfRole: Readonly<Record<Role, readonly Scope[]>> = {
   owner: allScopes,
   member: allScopes,
@@ -59,7 +59,7 @@ export function permissionsOf({ token, user, accounts }: TokenContext, now: Date
   const isAdmin = user?.isAdmin === true;
   const permitted = accounts.flatMap((account) => {
     const role = user && !isAdmin ? roleIn(account, user.id) : 'owner';
-    // An administrator lists the accounts that they are a member of, and may enter all of them.
+    // The list of an administrator has only accounts with a membership, although an administrator has access to all.
     if (role === undefined || (isLogin && isAdmin && roleIn(account, user.id) === undefined)) return [];
     const scopes = token.scopes.filter((scope) => scopesOfRole[role].includes(scope));
     return [{ account: account.id, role, scopes, ...(token.services && { services: token.services }) }];
@@ -94,7 +94,7 @@ export function permissionIn(permissions: Permissions, account: string): Account
   return { account, role: 'owner', scopes: allScopes };
 }
 
-/** Whether all that a token allowed is allowed as before. Its user may have joined other accounts meanwhile. */
+/** Whether a token still allows everything that it allowed before. Its user may have joined other accounts meanwhile. */
 export function isStillAllowed(before: Permissions, now: Permissions): boolean {
   if (before.isAdmin && !now.isAdmin) return false;
   return before.accounts.every((permission) => {

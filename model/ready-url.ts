@@ -1,8 +1,8 @@
-/** URLs of readiness pages, which the API serves and to which the proxy leads browsers. */
+/** URLs of readiness pages, which the API serves and to which the proxy redirects browsers. */
 import type { UrlForm } from '../contract/connect.ts';
 import { labelOfToken } from './session-host.ts';
 
-/** What a connection URL is made of. */
+/** The parts of a connection URL. */
 export interface SessionAddress {
   readonly token: string;
   readonly form: UrlForm;
@@ -22,7 +22,7 @@ export function readyPathTo(backend: string, address: SessionAddress, path: stri
   return `${readyPath(backend, address)}${query}`;
 }
 
-/** A path of the application below its connection URL. Anything else, such as a path that leads out of it, is the connection URL. */
+/** The URL of a path below a connection URL. Returns the connection URL itself for anything else, such as a path that leads out of it. */
 export function urlBelow(connectionUrl: string, path: unknown): string {
   if (typeof path !== 'string' || !path.startsWith('/') || !URL.canParse(connectionUrl)) return connectionUrl;
   const joined = `${connectionUrl.replace(/\/$/, '')}${path}`;

@@ -1,7 +1,7 @@
-/** Registry grants: short-lived bearer tokens that say what their holder may do in which repository. */
+/** Registry grants: short-lived bearer tokens that list the rights of their holder in repositories. */
 import { createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-// Not from 'jose', which loads all that the library has.
+// From the submodules of 'jose', because its main module loads the whole library.
 import { JOSEError, JWKSNoMatchingKey } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { jwtVerify } from 'jose/jwt/verify';
@@ -15,7 +15,7 @@ const repositoryAccess = z.strictObject({
   actions: z.array(z.enum(['pull', 'push', 'delete'])),
 });
 
-/** What clients ask for to list repositories: `registry:catalog:*`. */
+/** The access that clients request to list repositories: `registry:catalog:*`. */
 const catalogAccess = z.strictObject({
   type: z.literal('registry'),
   name: z.literal('catalog'),
@@ -34,7 +34,7 @@ const claims = z.object({
 /** What may be done in one repository: the `access` claim of the registry token specification. */
 export type RepositoryAccess = z.infer<typeof repositoryAccess>;
 
-/** That the repositories of the subject may be listed. */
+/** The right to list the repositories of the subject. */
 export type CatalogAccess = z.infer<typeof catalogAccess>;
 
 /** The subject of a grant and its rights. */
@@ -46,7 +46,7 @@ export interface RegistryGrant {
   readonly token?: string;
   /**
    * Whether blobs may be mounted from all repositories of the subject's account, since its access token may read them. Many
-   * clients do not name the source when they ask for a grant. Nothing can be pulled by it that `access` does not name.
+   * clients do not name the source when they request a grant. It does not allow pulls from repositories that `access` does not name.
    */
   readonly mountsOwn?: true;
 }
@@ -73,7 +73,7 @@ const keyOutlivesDays = Math.ceil((maxGrantSeconds * 1000) / dayMs);
 /** How many keys are accepted at a time, including tomorrow's, since the clocks of two processes differ. */
 const acceptedKeys = keyOutlivesDays + 2;
 
-/** Grants are checked on every request, and a client sends the same one hundreds of times: remembered up to this size. */
+/** The size of the cache of checked grants. Each request is checked, and a client sends the same grant hundreds of times. */
 const maxKnownCharacters = 8 * 1024 * 1024;
 
 interface KnownGrant {
@@ -82,12 +82,12 @@ interface KnownGrant {
 }
 
 /**
- * Signs and checks registry grants. Each UTC day has a key of its own, derived from the platform secret: all processes have
- * it without asking each other, and what one day's key gives away is worth nothing two days later.
+ * Signs and checks registry grants. Each UTC day has its own key, derived from the platform secret: all processes have it without
+ * communicating, and a leaked key is useless a few days later.
  */
 export class RegistryGrants {
   readonly #secret: PlatformSecret;
-  /** Those of the days that are taken, no more. */
+  /** By day, only for days whose keys are accepted. */
   readonly #keys = new LRUCache<string, KeyObject>({ max: acceptedKeys });
   readonly #known = new LRUCache<string, KnownGrant>({
     maxSize: maxKnownCharacters,
@@ -98,7 +98,7 @@ export class RegistryGrants {
     this.#secret = secret;
   }
 
-  /** A bearer token that is good for `seconds` from `now`. Throws a `RangeError` for longer than its key is taken. */
+  /** Returns a bearer token that is valid for `seconds` from `now`. Throws a `RangeError` if its key would be rejected before. */
   async issue(grant: RegistryGrant, seconds: number, now: Date): Promise<string> {
     if (seconds > maxGrantSeconds) throw new RangeError(`A grant lives for at most ${maxGrantSeconds} seconds`);
     const issuedAt = Math.floor(now.getTime() / 1000);
@@ -151,7 +151,7 @@ export class RegistryGrants {
     const parsed = header.safeParse(given);
     if (!parsed.success) throw new JWKSNoMatchingKey();
     const { beginMs, endMs } = lifeOf(parsed.data.kid);
-    // Not a date, no life: NaN compares with nothing.
+    // If the text is not a date, both are NaN, and the comparison is false.
     if (!(beginMs <= now.getTime() && now.getTime() < endMs)) throw new JWKSNoMatchingKey();
     return this.#keyOf(parsed.data.kid);
   }

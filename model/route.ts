@@ -7,7 +7,7 @@ import { idTimeLength } from './ids.ts';
 import { serviceId } from './service.ts';
 
 export interface Route {
-  /** Of its connection token: `routeId`. */
+  /** `routeId` of its connection token. */
   readonly id: string;
   readonly backend: string;
   /** The value of `x-verified-username`. */
@@ -30,7 +30,7 @@ export const routes: Collection<Route, 'byBackend' | 'byMove'> = {
 /** Routes stay for this long after their backend has ended, for the readiness page that says why it did not start. */
 export const endedRouteMs = 60 * 60 * 1000;
 
-/** The form of a connection token: base64url of as many characters as 256 bits have. */
+/** The form of a connection token: 256 bits in base64url. */
 export const connectionTokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
 /** The backend of a route, and the user for its headers. */
@@ -75,7 +75,7 @@ export function newRoute(token: string, { backend, user, auth, bearerHash, held 
 }
 
 /**
- * The route of a token after a connect: the existing one, unless the key has a newer holder. So a connect that was slow does not lead
+ * The route of a token after a connect: the existing one, unless the key has a newer holder. So a slow connect does not move the route
  * back to a backend that has ended.
  */
 export function movedRoute(current: Route | undefined, route: Route, now: Date): Route {
@@ -101,9 +101,9 @@ export function connectionToken(derive: (source: string) => string, routed: Rout
 }
 
 /**
- * What a connection token is derived from: all that its route holds. A connect that asks for the same route returns the same token,
- * so that a backend has as many routes as it has different users, however often and however long they connect. The token of a held
- * key outlives its backend: the next holder gets the same tokens for the same users, and with them their origins.
+ * The text from which a connection token is derived: all fields of its route. Connects with the same fields return the same token, so
+ * that a backend has one route for each user, however often the user connects. The token of a held key outlives its backend: the next
+ * holder gets the same tokens for the same users, and therefore the same origins.
  */
 function tokenSource({ backend, user, auth, held }: RoutedUser): string {
   const from = held ? [held.service, held.key] : [backend];

@@ -1,4 +1,4 @@
-/** Settings of a service: what its backends get unless a connect request says otherwise. */
+/** Settings of a service: the defaults of its backends, which a connect request can override. */
 import type { UrlForm } from '../contract/connect.ts';
 import type { Readiness } from '../contract/readiness.ts';
 import type { Egress } from '../contract/egress.ts';
@@ -21,11 +21,11 @@ export interface ServiceSettings {
   /** The form of connection URLs. */
   readonly urlForm?: UrlForm;
   readonly env?: Variables;
-  /** By name, each encrypted for itself (`sealSecrets`). */
+  /** By name, each encrypted separately (`sealSecrets`). */
   readonly secrets?: Variables;
 }
 
-/** A change of settings: what is absent stays, `null` removes. */
+/** A change of settings: absent fields stay unchanged, `null` removes a setting. */
 export interface SettingsChange {
   readonly port?: number | null | undefined;
   readonly maxIdleSeconds?: number | null | undefined;
@@ -41,7 +41,7 @@ export interface SettingsChange {
 /** As many variables as a connect request may have. */
 const maxVariables = 256;
 
-/** They are in the document of the service, which each connect reads. */
+/** Variables are in the document of the service, which each connect reads. */
 const maxVariableBytes = 64 * 1024;
 
 /** Changes the settings of a service. Throws `BadRequest` if the variables would be too many or too large. */
@@ -62,7 +62,7 @@ export function withSettings(service: Service, change: SettingsChange): Service 
   return { ...service, settings: withoutUndefined(settings) };
 }
 
-/** The box that secrets of services are stored in. */
+/** Encrypts secrets of services for the store. */
 export function serviceSecretsBox(secret: PlatformSecret): SecretBox {
   return new SecretBox(secret.keyFor('service secrets'));
 }

@@ -27,11 +27,11 @@ export interface Service {
   readonly lastSpawnedAt?: Date;
   /** Whether its images can be pulled without credentials. Absent: no. */
   readonly public?: boolean;
-  /** What its backends get by default. Absent: the platform's defaults. */
+  /** The defaults of its backends. Absent: the platform's defaults. */
   readonly settings?: ServiceSettings;
   /** When it was deleted. It counts as absent from then on, until its document is deleted, too. */
   readonly deletedAt?: Date;
-  /** Until when backends, images and spawn tokens are those of a deleted service with this name, which are still to be removed. */
+  /** Backends, images and spawn tokens from before this time belong to a deleted service with this name, and must be removed. */
   readonly clearBefore?: Date;
 }
 
@@ -68,7 +68,7 @@ export async function findService(store: Store, id: string): Promise<Service | u
   return service?.deletedAt ? undefined : service;
 }
 
-/** Inserts a new service, also in the place of a deleted one with its name. @returns whether there was none. */
+/** Inserts a new service, or replaces a deleted one with its name. @returns whether the name was free. */
 export async function insertService(store: Store, fresh: Service): Promise<boolean> {
   let isFree = false;
   await upsert(store, services, fresh.id, (current) => {
@@ -79,7 +79,7 @@ export async function insertService(store: Store, fresh: Service): Promise<boole
   return isFree;
 }
 
-/** Deletes a service: from now on it counts as absent, and what it had is to be removed. Unchanged if it is deleted. */
+/** Deletes a service: from now on it counts as absent, and its backends and images must be removed. Unchanged if it is deleted. */
 export function withDeletion(service: Service, now: Date): Service {
   return service.deletedAt ? service : { ...service, deletedAt: now, clearBefore: now };
 }

@@ -1,4 +1,4 @@
-/** Hosts of sessions: `<label>.<session domain>`. A label is another spelling of a connection token, for which DNS has no case. */
+/** Hosts of sessions: `<label>.<session domain>`. A label encodes a connection token without upper case, which DNS ignores. */
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
 
@@ -34,7 +34,7 @@ export function labelOfToken(token: string): string {
   return bits > 0 ? label + alphabet[(pending << (bitsPerCharacter - bits)) & 31] : label;
 }
 
-/** The connection token of a label, `undefined` if the text is no label. Exactly one label, in any case, has a given token. */
+/** The connection token of a label, `undefined` if the text is not a label. Each token has exactly one label, in upper or lower case. */
 export function tokenOfLabel(label: string): string | undefined {
   if (!labelPattern.test(label)) return undefined;
   const bytes = Buffer.allocUnsafe(tokenBytes);
@@ -53,7 +53,7 @@ export function tokenOfLabel(label: string): string | undefined {
 }
 
 /**
- * The connection token in a `Host` header, whose port does not matter; `undefined` if the header names no session's host.
+ * The connection token in a `Host` header, whose port does not matter; `undefined` if the header does not name the host of a session.
  *
  * @param domain - in lower case
  */

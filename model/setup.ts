@@ -2,19 +2,19 @@
 import { createHash, randomInt } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
-import { noteAdministrator } from './administrators.ts';
+import { addAdministrator } from './administrators.ts';
 import { ApiError } from './api-error.ts';
 import { setMember } from './members.ts';
 import { newUser, userId, users, withPassword } from './user.ts';
 
-/** The person who has used a set-up code. */
+/** The user who has used a set-up code. */
 interface SetupClaim {
   readonly email: string;
   readonly passwordHash: string;
 }
 
 interface Setup {
-  /** There is one. */
+  /** `setupId`: there is only one document. */
   readonly id: string;
   /** The hashes of the codes that API processes have printed. */
   readonly codeHashes: readonly string[];
@@ -27,7 +27,7 @@ export const setups: Collection<Setup> = { name: 'setups', indexes: {} };
 
 const setupId = 'first-administrator';
 
-/** API processes with data folders of their own, each of which prints a code; more codes push out the oldest. */
+/** Each API process with a separate data folder prints a code. More codes replace the oldest. */
 const maxCodes = 16;
 
 /** Without letters and digits that look alike. */
@@ -63,9 +63,8 @@ export async function addSetupCode(store: Store, code: string, account: string):
 }
 
 /**
- * Creates the first administrator, if the code is right and none has been used. Of two requests at the same time, the store lets one
- * claim the set-up; what the claim stands for is written after it, and again at the next start if the process dies in between.
- * Throws `Forbidden`.
+ * Creates the first administrator, if the code is right and none has been used. Of two concurrent requests, only one can claim the
+ * set-up. The administrator is written after the claim, or at the next start if the process dies in between. Throws `Forbidden`.
  */
 export async function setUp(store: Store, code: string, claim: SetupClaim): Promise<void> {
   if (await hasAdministrator(store)) throw wrongCode();
@@ -91,7 +90,7 @@ export async function ensureAdministrator(store: Store, claim: SetupClaim, accou
     const user = withPassword(current ?? newUser(claim.email, { isAdmin: true }, now), claim.passwordHash, now);
     return { ...user, isAdmin: true };
   });
-  await noteAdministrator(store, admin);
+  await addAdministrator(store, admin);
   await setMember(store, account, claim.email, 'owner');
 }
 
@@ -106,7 +105,7 @@ function wrongCode(): ApiError {
   );
 }
 
-/** People may type it in capitals, or with spaces. */
+/** Users may type it in capitals, or with spaces. */
 function hashCode(code: string): string {
   const plain = code.toLowerCase().replaceAll(/[\s-]/g, '');
   return createHash('sha256').update(plain).digest('hex');

@@ -36,12 +36,12 @@ export function looksLikeSpawnToken(text: string): boolean {
   return pattern.test(text);
 }
 
-/** The box that the options of spawn tokens are stored in. */
+/** Encrypts the options of spawn tokens for the store. */
 export function spawnOptionsBox(secret: PlatformSecret): SecretBox {
   return new SecretBox(secret.keyFor('spawn token options'));
 }
 
-/** What the store keeps of a spawn token. */
+/** The document of a spawn token. */
 export function spawnTokenDocument(
   token: string,
   about: { readonly account: string; readonly service: string; readonly options: EarliestSpawnRequest },

@@ -1,4 +1,4 @@
-/** Why a backend ended before it was ready, for people. */
+/** Why a backend ended before it was ready, as text for users. */
 import type { TerminationReason } from '../contract/statuses.ts';
 import { rank } from './backend.ts';
 import type { StatusEntry } from './backend.ts';
@@ -6,7 +6,7 @@ import type { StatusEntry } from './backend.ts';
 const whyStopped: Readonly<Record<TerminationReason, string>> = {
   startuptimeout: 'The application did not become ready in time.',
   lost: 'The machine on which it was started was lost.',
-  keyexpired: 'Its key was given to another session.',
+  keyexpired: 'Its key was assigned to another session.',
   external: 'It was stopped before it was ready.',
   swept: 'It was stopped before it was ready.',
 };
@@ -23,7 +23,7 @@ export function isStartFailure({ status, lastStatus }: StatusEntry): boolean {
   return status === 'terminated' && lastStatus !== undefined && rank(lastStatus) < rank('ready');
 }
 
-/** The exit code of a container means something only where the platform did not stop it. */
+/** Explains an entry. The exit code of a container is meaningful only if the platform did not stop it. */
 export function whyNotStarted({ failure, terminationReason: reason, exitCode }: Partial<StatusEntry> = {}): string {
   if (failure !== undefined) return failure;
   if (reason) return whyStopped[reason];

@@ -1,6 +1,6 @@
 /**
- * Checks tokens for a process. What a token allows is remembered for less than half a second, so that most requests read nothing for it; a
- * message on the bus drops it at once. So a revocation takes effect within a second everywhere, also while the bus is silent.
+ * Checks tokens for a process. Permissions are cached for less than half a second, so that most requests read no documents for them; a
+ * message on the bus drops them at once. So a revocation takes effect within a second everywhere, even while the bus is silent.
  */
 import { permissionsChanged } from '../contract/messages.ts';
 import { newLruCache } from '../core/async/lru-cache.ts';
@@ -9,23 +9,23 @@ import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Store } from '../core/store/store.ts';
-import { accessTokens, noteUse } from './access-token.ts';
+import { accessTokens, recordUse } from './access-token.ts';
 import { isStillAllowed, readPermissions } from './permissions.ts';
 import type { Permissions } from './permissions.ts';
 
-/** Twice this, for a stream that was opened with what was remembered, is within the second in which a revocation must take effect. */
+/** A revocation must take effect within a second. A stream that was opened with cached permissions lasts at most twice this time. */
 const rememberMs = 400;
 
 /** About 1 KiB each. */
 const maxRemembered = 10_000;
 
-/** How long the time of the last use may be behind. The document itself keeps it exact to a minute, across processes. */
-const noteUseEveryMs = 60_000;
+/** How often a process records the use of a token. The document limits the writes of all processes to one a minute, too. */
+const recordUseEveryMs = 60_000;
 
 interface WatchOptions {
   /** The reason with which the signal aborts. */
   readonly reason: () => Error;
-  /** Whether the stream may go on with what the token allows now, if it is still valid. Default: if it lost nothing (`isStillAllowed`). */
+  /** Whether the stream may continue with the current permissions of a valid token. Default: if none were lost (`isStillAllowed`). */
   readonly allows?: (now: Permissions) => boolean;
 }
 
@@ -42,7 +42,7 @@ interface TokenCheckDeps {
   readonly log: Log;
 }
 
-/** A signal that aborts when a token does not allow a stream any more. Disposing stops watching. */
+/** A signal that aborts when a token no longer allows a stream. Disposing stops watching. */
 export interface TokenWatch extends Disposable {
   readonly signal: AbortSignal;
 }
@@ -52,16 +52,16 @@ export class TokenChecks implements AsyncDisposable {
   readonly #remembered = new RecentReads<Permissions | undefined>({
     forMs: rememberMs,
     max: maxRemembered,
-    // Remembering what is not valid would keep other tokens out.
+    // Caching invalid tokens would evict valid ones.
     keeps: (permissions) => permissions !== undefined,
   });
-  readonly #usesNotedAtMs = newLruCache<number>(maxRemembered);
+  readonly #usesRecordedAtMs = newLruCache<number>(maxRemembered);
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #pending = new Set<Promise<void>>();
   readonly #opened = new AsyncDisposableStack();
   /** Runs while streams are open. */
-  #looks: Disposable | undefined;
-  #isLooking = false;
+  #rechecks: Disposable | undefined;
+  #isRechecking = false;
 
   constructor(deps: TokenCheckDeps) {
     this.#deps = deps;
@@ -78,7 +78,7 @@ export class TokenChecks implements AsyncDisposable {
     return this.#remembered.get(id, async () => await this.#read(id));
   }
 
-  /** To be called after a change of what tokens allow is in the store: of one token, or of a user or an account. */
+  /** Publishes a change of permissions: of one token, or of a user or an account. Call it after the change is in the store. */
   async publishChange(token?: string): Promise<void> {
     this.#forget(token);
     try {
@@ -97,42 +97,42 @@ export class TokenChecks implements AsyncDisposable {
     const watcher = { ...options, permissions, controller };
     const watchers = this.#watchers.get(permissions.token) ?? new Set();
     this.#watchers.set(permissions.token, watchers.add(watcher));
-    this.#looks ??= this.#deps.clock.every(rememberMs, () => this.#look());
+    this.#rechecks ??= this.#deps.clock.every(rememberMs, () => this.#recheck());
     controller.signal.addEventListener('abort', () => this.#unwatch(watcher), { once: true });
     return { signal: controller.signal, [Symbol.dispose]: () => this.#unwatch(watcher) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopLooking();
+    this.#stopRechecks();
     await this.#opened.disposeAsync();
     await Promise.allSettled(this.#pending);
   }
 
   async #read(id: string): Promise<Permissions | undefined> {
     const permissions = await readPermissions(this.#deps.store, id, await this.#deps.store.now());
-    if (permissions) this.#noteUse(id);
+    if (permissions) this.#recordUse(id);
     return permissions;
   }
 
   #forget(token: string | undefined): void {
     if (token === undefined) this.#remembered.forgetAll();
     else this.#remembered.forget(token);
-    this.#look();
+    this.#recheck();
   }
 
-  /** Looks whether the tokens of open streams allow what they did. */
-  #look(): void {
-    if (this.#isLooking || this.#watchers.size === 0) return;
-    this.#isLooking = true;
+  /** Checks whether the tokens of open streams still allow them. */
+  #recheck(): void {
+    if (this.#isRechecking || this.#watchers.size === 0) return;
+    this.#isRechecking = true;
     this.#track(
-      Promise.all(Array.from(this.#watchers, async ([id, watchers]) => await this.#lookAt(id, watchers))).finally(
-        () => (this.#isLooking = false),
+      Promise.all(Array.from(this.#watchers, async ([id, watchers]) => await this.#recheckToken(id, watchers))).finally(
+        () => (this.#isRechecking = false),
       ),
-      'Cannot check the tokens of open streams, the next look tries again',
+      'Cannot check the tokens of open streams, the next check retries',
     );
   }
 
-  async #lookAt(id: string, watchers: ReadonlySet<Watcher>): Promise<void> {
+  async #recheckToken(id: string, watchers: ReadonlySet<Watcher>): Promise<void> {
     const permissions = await readPermissions(this.#deps.store, id, await this.#deps.store.now());
     for (const watcher of watchers) {
       const { allows = (now: Permissions) => isStillAllowed(watcher.permissions, now) } = watcher;
@@ -144,26 +144,26 @@ export class TokenChecks implements AsyncDisposable {
     const watchers = this.#watchers.get(watcher.permissions.token);
     watchers?.delete(watcher);
     if (watchers?.size === 0) this.#watchers.delete(watcher.permissions.token);
-    if (this.#watchers.size === 0) this.#stopLooking();
+    if (this.#watchers.size === 0) this.#stopRechecks();
   }
 
-  #stopLooking(): void {
-    this.#looks?.[Symbol.dispose]();
-    this.#looks = undefined;
+  #stopRechecks(): void {
+    this.#rechecks?.[Symbol.dispose]();
+    this.#rechecks = undefined;
   }
 
-  /** Notes the use in its own time: no request waits for it. */
-  #noteUse(id: string): void {
+  /** Records the use of a token in the background: no request waits for it. */
+  #recordUse(id: string): void {
     const nowMs = performance.now();
-    const notedAtMs = this.#usesNotedAtMs.get(id);
-    if (notedAtMs !== undefined && nowMs - notedAtMs < noteUseEveryMs) return;
-    this.#usesNotedAtMs.set(id, nowMs);
+    const recordedAtMs = this.#usesRecordedAtMs.get(id);
+    if (recordedAtMs !== undefined && nowMs - recordedAtMs < recordUseEveryMs) return;
+    this.#usesRecordedAtMs.set(id, nowMs);
     const { store } = this.#deps;
-    const note = async () => {
+    const record = async () => {
       const now = await store.now();
-      await store.update(accessTokens, id, (token) => noteUse(token, now));
+      await store.update(accessTokens, id, (token) => recordUse(token, now));
     };
-    this.#track(note(), 'Cannot note the use of a token');
+    this.#track(record(), 'Cannot record the use of a token');
   }
 
   #track(work: Promise<unknown>, failure: string): void {

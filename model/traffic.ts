@@ -1,9 +1,9 @@
-/** What backends have received and sent, as the proxies have counted it. */
+/** The traffic of backends, as counted by the proxies. */
 import type { Collection, Store } from '../core/store/store.ts';
 
 /**
- * What a proxy has counted of a backend since it began this document. No other process writes it. A proxy that has forgotten a quiet
- * backend, or has started again, begins another document, so the traffic of a backend is the sum of its documents.
+ * The traffic of a backend that a proxy has counted since it began this document. No other process writes it. A proxy that has forgotten
+ * a quiet backend, or has restarted, begins another document, so the traffic of a backend is the sum of its documents.
  */
 export interface Traffic {
   readonly id: string;
@@ -31,7 +31,7 @@ export interface ProxyPresence {
 
 export const proxies: Collection<ProxyPresence, 'byEnd'> = { name: 'proxies', indexes: { byEnd: ['aliveUntil'] } };
 
-/** How often a proxy writes what has changed: seldom enough that thousands of busy backends do not load the store. */
+/** How often a proxy writes changed counts: rarely enough that thousands of busy backends do not load the store. */
 export const trafficWriteMs = 10_000;
 
 /** A proxy that has written nothing for this long is dead, and its connections are closed. */

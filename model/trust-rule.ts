@@ -1,4 +1,4 @@
-/** Trust rules: which deployments of which repositories may trade their ID token (OpenID Connect) for a short-lived deploy token. */
+/** Trust rules: which deployments may exchange their ID token (OpenID Connect) for a short-lived deploy token. */
 import { randomBytes } from 'node:crypto';
 import type { Scope } from '../contract/scopes.ts';
 import type { Collection } from '../core/store/store.ts';
@@ -27,7 +27,7 @@ export const trustRules: Collection<TrustRule, 'byAccount'> = {
   indexes: { byAccount: ['account', 'createdAt'] },
 };
 
-/** What an ID token says of the deployment. */
+/** The claims of an ID token about the deployment. */
 export interface DeploymentClaims {
   readonly iss: string;
   readonly repository: string;

@@ -1,4 +1,4 @@
-/** ID tokens that were exchanged for a deploy token: each can be exchanged once, so that one that leaks from a log is of no use. */
+/** ID tokens that were exchanged for a deploy token. Each can be exchanged once, so that a token that leaks into a log is useless. */
 import { createHash } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { insertIfAbsent } from '../core/store/upsert.ts';
@@ -22,7 +22,7 @@ export interface IdTokenUse {
   readonly endsAt: Date;
 }
 
-/** Notes the use of an ID token. Returns whether this is the first: of two uses at the same time, one is. */
+/** Records the use of an ID token. Returns whether it is the first use: of two concurrent uses, exactly one is. */
 export async function useIdToken(store: Store, { issuer, name, endsAt }: IdTokenUse): Promise<boolean> {
   const id = createHash('sha256')
     .update(JSON.stringify([issuer, name]))

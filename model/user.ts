@@ -7,14 +7,14 @@ export interface User {
   readonly id: string;
   /** The hash of the password with its parameters. Absent until the user has set one. */
   readonly passwordHash?: string;
-  /** Log-ins from before are over. */
+  /** Log-ins from before this time have ended. */
   readonly passwordSetAt?: Date;
   /** Whether the user administrates the platform: creates accounts and users, and counts as owner of every account. */
   readonly isAdmin: boolean;
   readonly disabledAt?: Date;
   /**
-   * Accounts that the user may be a member of. A name is added before the user becomes a member and is never removed; whether the
-   * user is a member, the account says.
+   * Accounts that the user may be a member of. A name is added before the user becomes a member and is never removed; the document of
+   * the account decides whether the user is a member.
    */
   readonly accounts: readonly string[];
   /** The hash of the code with which the user sets a password, and its end. */
@@ -39,17 +39,17 @@ export function newUser(email: string, details: { isAdmin: boolean }, now: Date)
   return { id: userId(email), isAdmin: details.isAdmin, accounts: [], createdAt: now };
 }
 
-/** Notes an account that the user is about to become a member of. */
+/** Adds an account that the user is about to become a member of. */
 export function withAccount(user: User, account: string): User {
   return user.accounts.includes(account) ? user : { ...user, accounts: [...user.accounts, account] };
 }
 
-/** Sets a password, by its hash. An invitation is used up, and all log-ins from before end. */
+/** Sets a password, by its hash. The invitation becomes invalid, and all earlier log-ins end. */
 export function withPassword({ invitation: _used, ...user }: User, passwordHash: string, now: Date): User {
   return { ...user, passwordHash, passwordSetAt: now };
 }
 
-/** Invites a user to set a password. The code of an earlier invitation is void. */
+/** Invites a user to set a password. The codes of earlier invitations become invalid. */
 export function invite(user: User, code: string, now: Date): User {
   return { ...user, invitation: { codeHash: hashCode(code), expiresAt: new Date(now.getTime() + invitationMs) } };
 }
@@ -61,7 +61,7 @@ export function isInvited({ invitation, disabledAt }: User, code: string, now: D
   );
 }
 
-/** Locks a user out, or lets the user in again. */
+/** Disables or enables a user. */
 export function withDisabled({ disabledAt, ...user }: User, isDisabled: boolean, now: Date): User {
   return isDisabled ? { ...user, disabledAt: disabledAt ?? now } : user;
 }

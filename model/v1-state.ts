@@ -1,4 +1,4 @@
-/** Backends as v1 and the earliest form of the service API see them: one state where v2 has several statuses. */
+/** The states of backends in v1 and the earliest form of the service API. One state can stand for several statuses of v2. */
 import { v1StateOfFailure, v1StateOfReason, v1StateOfStatus } from '../contract/generations.ts';
 import type { V1State } from '../contract/generations.ts';
 import type { StatusEntry } from './backend.ts';
@@ -21,7 +21,7 @@ export function v1States(history: readonly StatusEntry[]): V1StateEntry[] {
   return states;
 }
 
-/** The current state, since when a backend has it. */
+/** Returns the current state of a backend, and since when it has this state. */
 export function currentV1State(history: readonly StatusEntry[]): V1StateEntry {
   const last = v1States(history).at(-1);
   if (!last) throw new Error('A backend without a history');

@@ -76,7 +76,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const portHelper = await installPortHelper(deps);
   const containerLeases = deps.store.isShared ? await openContainerLeases(deps, portHelper) : undefined;
   const clock = deps.store.isShared ? parts.use(await StoreClock.open(deps)) : deps.clock;
-  const watch = parts.use(await openBackendWatch({ ...deps, lookEveryMs: readHolderEveryMs }));
+  const watch = parts.use(await openBackendWatch({ ...deps, pollEveryMs: readHolderEveryMs }));
   const firewall = await openNodeFirewall(deps);
   const worker = newContext(deps, { clock, closing: closing.signal, watch, containerLeases, portHelper, firewall });
   parts.use(worker.metrics);

@@ -30,7 +30,7 @@ import type { Api } from '../dependencies.ts';
 const beginLimit: AttemptLimit = { capacity: 60, seconds: 600 };
 
 /** The bus may lose the message that a log-in was confirmed. */
-const lookEveryMs = 2_000;
+const pollEveryMs = 2_000;
 
 /** Three months: a person who uses the command line now and then logs in a few times a year. */
 const cliTokenMs = 90 * 24 * 60 * 60 * 1000;
@@ -76,7 +76,7 @@ export const cliLoginEndpoints = [
         stream.end();
         return;
       }
-      await change.next(lookEveryMs, signal).catch(() => {});
+      await change.next(pollEveryMs, signal).catch(() => {});
     }
   }),
   answer(endpoints.completeCliLogin, async (api, { parameters, body }) => {

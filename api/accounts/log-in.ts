@@ -10,7 +10,7 @@ import {
   revoke,
 } from '../../model/access-token.ts';
 import type { AccessToken } from '../../model/access-token.ts';
-import { noteAdministrator } from '../../model/administrators.ts';
+import { addAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { userId, users, withPassword } from '../../model/user.ts';
 import type { User } from '../../model/user.ts';
@@ -82,7 +82,7 @@ export async function setPassword(
     return withPassword(current, hash, now);
   });
   if (!user) throw new ApiError('UserNotFound', `There is no user "${id}"`);
-  await noteAdministrator(api.store, user);
+  await addAdministrator(api.store, user);
   await api.tokens.publishChange();
   return user;
 }

@@ -4,7 +4,7 @@ import { endpoints } from '../../contract/endpoints.ts';
 import type { UserObject } from '../../contract/people.ts';
 import { insertIfAbsent } from '../../core/store/upsert.ts';
 import { accounts, withoutMember } from '../../model/account.ts';
-import { dismissAdministrator, noteAdministrator } from '../../model/administrators.ts';
+import { addAdministrator, removeAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { setMember } from '../../model/members.ts';
 import { invite, newUser, userId, users, withDisabled } from '../../model/user.ts';
@@ -30,14 +30,14 @@ const userEndpoints = [
   }),
   answer(endpoints.updateUser, async (api, { parameters, body }) => {
     const id = userId(parameters.user_email);
-    if (body.is_admin === false || body.disabled === true) await dismissAdministrator(api.store, id);
+    if (body.is_admin === false || body.disabled === true) await removeAdministrator(api.store, id);
     const now = await api.store.now();
     const user = await api.store.update(users, id, (current) => {
       const changed = body.disabled === undefined ? current : withDisabled(current, body.disabled, now);
       return body.is_admin === undefined ? changed : { ...changed, isAdmin: body.is_admin };
     });
     if (!user) throw noUser(id);
-    await noteAdministrator(api.store, user);
+    await addAdministrator(api.store, user);
     await api.tokens.publishChange();
   }),
 ];

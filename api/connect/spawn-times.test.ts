@@ -25,7 +25,7 @@ async function newId(): Promise<string> {
 
 const lastSpawn = async (id: string) => (await store.get(services, id))?.lastSpawnedAt?.getTime();
 
-test('the first spawn is recorded at once, those within a second together', async () => {
+test('the first spawn is recorded at once, further spawns within a second together', async () => {
   const id = await newId();
   const clock = new ManualClock();
   let writes = 0;
@@ -37,7 +37,7 @@ test('the first spawn is recorded at once, those within a second together', asyn
     },
   };
   await using times = new SpawnTimes({ store: counting, clock, log });
-  for (const ms of [1, 2, 3]) times.note(id, 'default', new Date(ms));
+  for (const ms of [1, 2, 3]) times.record(id, 'default', new Date(ms));
   await expect.poll(async () => await lastSpawn(id)).toBe(1);
   await clock.advance(1_000);
   await expect.poll(async () => await lastSpawn(id)).toBe(3);
@@ -47,8 +47,8 @@ test('the first spawn is recorded at once, those within a second together', asyn
 test('closing writes pending records', async () => {
   const id = await newId();
   const times = new SpawnTimes({ store, clock: new ManualClock(), log });
-  times.note(id, 'default', new Date(1));
-  times.note(id, 'default', new Date(2));
+  times.record(id, 'default', new Date(1));
+  times.record(id, 'default', new Date(2));
   await times[Symbol.asyncDispose]();
   expect(await lastSpawn(id)).toBe(2);
 });
@@ -56,12 +56,12 @@ test('closing writes pending records', async () => {
 test('a late record, or one of a deleted service or environment, changes nothing', async () => {
   const id = await newId();
   await using times = new SpawnTimes({ store, clock: new ManualClock(), log });
-  times.note(id, 'default', new Date(5));
+  times.record(id, 'default', new Date(5));
   await expect.poll(async () => await lastSpawn(id)).toBe(5);
   const late = new SpawnTimes({ store, clock: new ManualClock(), log });
-  late.note(id, 'default', new Date(4));
-  late.note(id, 'gone', new Date(9));
-  late.note('acme/gone', 'default', new Date(9));
+  late.record(id, 'default', new Date(4));
+  late.record(id, 'gone', new Date(9));
+  late.record('acme/gone', 'default', new Date(9));
   await late[Symbol.asyncDispose]();
   expect(await lastSpawn(id)).toBe(5);
 });

@@ -22,7 +22,7 @@ export class SpawnTimes implements AsyncDisposable {
   }
 
   /** Records a spawn of a service. */
-  note(service: string, environment: string, time: Date): void {
+  record(service: string, environment: string, time: Date): void {
     this.#recorded.set(service, new Map([...(this.#recorded.get(service) ?? []), [environment, time]]));
     if (!this.#writers.has(service)) this.#writers.set(service, this.#write(service));
   }

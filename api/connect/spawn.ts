@@ -98,7 +98,7 @@ export async function spawn(
     return undefined;
   }
   await notify(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
-  api.noteSpawn(service.id, environment.name, now);
+  api.recordSpawn(service.id, environment.name, now);
   return { backend, address: { token, form }, spawned: true };
 }
 

@@ -89,7 +89,7 @@ interface InAccount {
   readonly caller: Caller;
 }
 
-/** Names of an account's services, of those that the caller may see. */
+/** Lists the names of an account's services that the caller may see. */
 export async function listServices(
   { store }: Api,
   { parameters, caller, query }: InAccount & { readonly query: PageQuery },
@@ -111,7 +111,7 @@ export async function createService(
   const begun = await store.now();
   const service = newService({ account, name, cluster: rules.defaultCluster }, clock.now());
   const isFree = (await findService(store, service.id)) === undefined;
-  // Tags of a deleted service with this name must not come back.
+  // Tags of a deleted service with this name must not reappear.
   if (isFree) await purgeRepository(service.id, begun);
   if (isFree && (await insertService(store, service))) return;
   throw new ApiError('ServiceExists', `Account "${account}" has a service "${name}" already`);
