@@ -46,7 +46,7 @@ test('an unknown path is 404 in JSON', async () => {
   expect([status, body.error.code]).toEqual([404, 'NotFound']);
 });
 
-test('another method of an existing path is refused with the methods that it supports', async () => {
+test('an unsupported method is rejected with the methods that the path supports', async () => {
   for (const [method, path, allow] of [
     ['DELETE', connectPath, 'POST'],
     ['POST', '/v2/backend/abc/status', 'GET, HEAD, OPTIONS'],

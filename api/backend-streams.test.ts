@@ -13,24 +13,25 @@ import { openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 import { openTestNode } from './testing/test-node.ts';
 
-const place = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
-const record = (index: number, line = `line ${index}`) => `${JSON.stringify({ at: place(index), line })}\n`;
+const position = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
+const record = (index: number, line = `line ${index}`) => `${JSON.stringify({ at: position(index), line })}\n`;
 
 let parts: AsyncDisposableStack;
 let api: TestApi;
 /** An access token that allows only reading. */
 let token: string;
-/** The answers of the node, the number of its requests, and their paths. */
+/** How the node answers requests. */
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
-let asked: string[];
+/** The host and the path of each request to the node. */
+let requested: string[];
 
 beforeEach(async () => {
   parts = new AsyncDisposableStack();
   api = parts.use(await openTestApi());
   token = await api.tokenFor('acme', ['read']);
-  asked = [];
+  requested = [];
   const node = await openTestNode(api, (request, response) => {
-    asked.push(`${request.headers.host} ${request.url}`);
+    requested.push(`${request.headers.host} ${request.url}`);
     answer(request, response);
   });
   parts.use(node);
@@ -49,13 +50,13 @@ async function insert(...changes: ((backend: Backend) => Backend)[]): Promise<vo
   );
 }
 
-interface Asking {
+interface OpenOptions {
   readonly stream?: 'logs' | 'metrics';
   readonly as?: string;
   readonly lastEventId?: string;
 }
 
-async function open({ stream = 'logs', as = token, lastEventId }: Asking = {}): Promise<IncomingMessage> {
+async function open({ stream = 'logs', as = token, lastEventId }: OpenOptions = {}): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${as}`, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
   const sent = request({ port: api.port, path: `/v2/backend/one/${stream}/stream`, headers, agent: false }).end();
   return ((await once(sent, 'response')) as [IncomingMessage])[0];
@@ -72,13 +73,13 @@ test('each line is an event whose ID is its position, and a stream continues aft
   answer = (_request, response) => void response.end(record(0) + record(1, 'two\rlines'));
   const first = await open();
   expect(first.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-  const events = [`id: ${place(0)}\ndata: line 0\n\n`, `id: ${place(1)}\ndata: two\ndata: lines\n\n`];
+  const events = [`id: ${position(0)}\ndata: line 0\n\n`, `id: ${position(1)}\ndata: two\ndata: lines\n\n`];
   expect(await textOf(first)).toBe(`retry: 2000\n\n${events.join('')}`);
-  await textOf(await open({ lastEventId: place(1) }));
+  await textOf(await open({ lastEventId: position(1) }));
   await textOf(await open({ lastEventId: '7' }));
-  expect(asked).toEqual([
+  expect(requested).toEqual([
     'node-1 /backends/one/log',
-    `node-1 /backends/one/log?after=${place(1)}`,
+    `node-1 /backends/one/log?after=${position(1)}`,
     'node-1 /backends/one/log',
   ]);
 });
@@ -92,16 +93,16 @@ test('only the account of the backend can read its streams, with a token that al
     const without = await open({ stream, as: connector });
     expect([without.statusCode, JSON.parse(await textOf(without)).error.code]).toEqual([403, 'Forbidden']);
   }
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });
 
-test('the stream of a backend that has not started waits, that of one that never started ends', async () => {
+test('a stream waits for a backend that has not started, and ends if the backend never starts', async () => {
   await insert();
   answer = (_request, response) => void response.end(record(0));
   const waiting = await open();
   const [begun] = (await once(waiting, 'data')) as [Buffer];
   expect(begun.toString()).toBe('retry: 2000\n\n');
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
   await api.change('one', running);
   expect(await textOf(waiting)).toContain('data: line 0');
   await api.store.delete(backends, 'one');
@@ -109,7 +110,7 @@ test('the stream of a backend that has not started waits, that of one that never
   const never = textOf(await open());
   await api.change('one', ended);
   expect(await never).toBe('retry: 2000\n\n');
-  expect(asked).toHaveLength(1);
+  expect(requested).toHaveLength(1);
 });
 
 test('a node that is unreachable, busy or replaced is reported with 503 and Retry-After', async () => {
@@ -131,7 +132,7 @@ test('a node that is unreachable, busy or replaced is reported with 503 and Retr
   await refused();
   await api.store.delete(nodes, 'node-1');
   await refused();
-  // An ended backend has no metrics, so no node is asked.
+  // An ended backend has no metrics, so the API sends no request to a node.
   expect(await textOf(await open({ stream: 'metrics' }))).toBe('retry: 2000\n\n');
 });
 
@@ -198,7 +199,7 @@ test('streams end when the API closes', async () => {
   answer = (_request, response) => void response.write(record(0));
   const response = await open();
   const text = textOf(response);
-  await expect.poll(() => asked).toHaveLength(1);
+  await expect.poll(() => requested).toHaveLength(1);
   await api.component[Symbol.asyncDispose]();
   expect(await text).toContain('retry: 2000');
 });
@@ -219,14 +220,14 @@ test('a node is read no faster than the client reads', async () => {
     );
     pipeline(source, response, () => {});
   };
-  const standing = await open();
+  const stalled = await open();
   const reading = await open();
   reading.resume();
   await once(reading, 'end');
-  // Both had the same time. The system buffers up to 10 MB for each of the two connections of a stream, which is a fifth of all.
+  // Both streams ran for the same time. The system buffers up to 10 MB for each of a stream's two connections, a fifth of all bytes.
   expect(written[1]).toBe(batches);
   expect(written[0]).toBeLessThan(batches / 2);
-  standing.destroy();
+  stalled.destroy();
 });
 
 test('metrics are sent field by field, and their IDs continue', async () => {
@@ -236,5 +237,5 @@ test('metrics are sent field by field, and their IDs continue', async () => {
   const text = await textOf(await open({ stream: 'metrics', lastEventId: '41' }));
   expect(text.match(/^id: .*$/gm)).toEqual(['id: 42', 'id: 43']);
   expect(JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '')).toEqual(metrics);
-  expect(asked).toEqual(['node-1 /backends/one/metrics']);
+  expect(requested).toEqual(['node-1 /backends/one/metrics']);
 });

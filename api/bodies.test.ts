@@ -42,8 +42,8 @@ function begin(bytes: number, options: { token?: string; path?: string; method?:
   return { client, answer };
 }
 
-describe('a body that is not sent to its end', () => {
-  test('is not awaited without a token, or with one that lacks the scope', async () => {
+describe('a body that is sent only in part', () => {
+  test('is not awaited without a token, or with a token that lacks the scope', async () => {
     const reader = await api.tokenFor('acme', ['read']);
     const [anonymous, known] = [begin(mib - 100), begin(mib - 100, { token: reader })];
     expect(await anonymous.answer).toEqual([401, 'Unauthorized']);

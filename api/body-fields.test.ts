@@ -1,5 +1,5 @@
 // Takes about 13 s
-/** Every field of every request body × what it must not be. Generated from the contract, so that a new field is covered. */
+/** Sends invalid values in every field of every request body. Generated from the contract, so that new fields are covered. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { allEndpoints } from '../contract/all-endpoints.ts';
@@ -56,7 +56,7 @@ function bodyWith(field: string, value: unknown): string {
   return `{${JSON.stringify(field)}:${JSON.stringify(value)}}`;
 }
 
-/** Sends a body as an administrator, who may send it anywhere. */
+/** Sends a body as an administrator, who may call every endpoint. */
 async function send({ path, access }: Endpoint, body: string): Promise<Reply> {
   const values = { account: 'acme', service: 'draw', environment: 'default', token: spawnToken };
   const filled = path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => values[name as keyof typeof values] ?? 'x');
@@ -79,20 +79,17 @@ test.each(cases)('$name: $field', async ({ endpoint, field, schema }) => {
   }
 });
 
-test.each(bodies)(
-  '$name refuses fields that it does not have, and bodies that are no objects',
-  async ({ endpoint }) => {
-    for (const field of ['unknown', 'constructor', 'toString']) {
-      const { status, body } = await send(endpoint, bodyWith(field, 1));
-      expect([field, status, body.error?.code]).toEqual([field, 400, 'BadRequest']);
-      expect(body.error.message).toContain(`${field}: There is no such field`);
-    }
-    for (const body of ['[]', '"text"', '1', 'null', 'true']) {
-      expect([body, (await send(endpoint, body)).status]).toEqual([body, 400]);
-    }
-    // An own field of this name changes no prototype: it is dropped or refused.
-    const polluted = await send(endpoint, '{"__proto__":{"hard":true,"account":"other"}}');
-    expect(polluted.status).toBeLessThan(500);
-    expect(({} as Record<string, unknown>)['hard']).toBeUndefined();
-  },
-);
+test.each(bodies)('$name rejects unknown fields, and bodies that are not objects', async ({ endpoint }) => {
+  for (const field of ['unknown', 'constructor', 'toString']) {
+    const { status, body } = await send(endpoint, bodyWith(field, 1));
+    expect([field, status, body.error?.code]).toEqual([field, 400, 'BadRequest']);
+    expect(body.error.message).toContain(`${field}: There is no such field`);
+  }
+  for (const body of ['[]', '"text"', '1', 'null', 'true']) {
+    expect([body, (await send(endpoint, body)).status]).toEqual([body, 400]);
+  }
+  // An own field of this name changes no prototype: the API drops or rejects it.
+  const polluted = await send(endpoint, '{"__proto__":{"hard":true,"account":"other"}}');
+  expect(polluted.status).toBeLessThan(500);
+  expect(({} as Record<string, unknown>)['hard']).toBeUndefined();
+});

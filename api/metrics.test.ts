@@ -48,7 +48,7 @@ test('the access log has a line for each answer, with the ID of the request and 
   ]);
 });
 
-test('every answer has an ID of its own, whatever the client sends', async () => {
+test('every answer has a new ID, whatever the client sends', async () => {
   const { backend_id: id, ready_url: ready } = (await api.post(connectPath)).body;
   const headers = { authorization: `Bearer ${api.token}`, 'x-request-id': 'mine' };
   const ids = await Promise.all(

@@ -18,8 +18,8 @@ test('an administrator lists nodes, drains one and undrains it; its worker is no
     const leaseUntil = new Date(now.getTime() + leaseMs);
     await api.store.insert(nodes, { id, cluster: 'default', leaseUntil, startedAt, engineVersion: '28.5.2' });
   }
-  const told: string[] = [];
-  await using _told = await api.bus.subscribe(nodeDrainChanged, ({ node }) => void told.push(node));
+  const notified: string[] = [];
+  await using _subscription = await api.bus.subscribe(nodeDrainChanged, ({ node }) => void notified.push(node));
   const first = {
     name: 'first',
     cluster: 'default',
@@ -37,7 +37,7 @@ test('an administrator lists nodes, drains one and undrains it; its worker is no
   expect((await api.store.get(nodes, 'first'))?.drainedAt).toEqual(drainedAt);
   await admin.post('/v2/node/first/undrain');
   expect((await admin.get('/v2/nodes')).body.nodes[0]).toEqual(first);
-  await expect.poll(() => told).toEqual(['first', 'first', 'first']);
+  await expect.poll(() => notified).toEqual(['first', 'first', 'first']);
   expect((await admin.post('/v2/node/none/drain')).body.error.code).toBe('NodeNotFound');
   expect((await api.get('/v2/nodes')).body.error.code).toBe('Forbidden');
 });

@@ -54,7 +54,7 @@ describe('lists', () => {
     expect(running.map(({ length }) => length)).toEqual([3, 3, 2]);
   });
 
-  test('continue where they were when items are added and removed', async () => {
+  test('continue at the same position when items are added and removed', async () => {
     const old = await copy((await api.post(connectPath)).body.backend_id, 3);
     const page = await api.get(`${listPath}?limit=2`);
     await api.store.delete(backends, idsOf(page)[1] ?? '');
@@ -78,7 +78,7 @@ describe('lists', () => {
     );
   });
 
-  test('have, for a token that is limited to services, what concerns these', async () => {
+  test('contain only what concerns these services, for a token that is limited to services', async () => {
     const names = ['limited', 'hidden'];
     for (const name of names) {
       await api.addService(name);
@@ -88,7 +88,7 @@ describe('lists', () => {
     for (const name of ['limited', 'hidden', 'limited', 'hidden']) {
       spawned.push((await api.post(`/v2/service/acme/${name}/connect`)).body.backend_id);
     }
-    // More than are read at a time.
+    // More than one batch.
     await Promise.all(Array.from({ length: 3 }, async () => await copy(spawned[3] ?? '', 100)));
     const token = await api.tokenFor('acme', ['read']);
     await api.store.update(accessTokens, hashToken(token), (current) => ({

@@ -1,4 +1,4 @@
-/** What the clients of event streams see when their process of the API stops: the end of the stream, and when to connect again. */
+/** When an API process stops, clients of event streams receive the end of the stream, and the time after which to reconnect. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -38,7 +38,7 @@ async function read(path: string): Promise<Reading> {
   return { until: async (part) => await expect.poll(() => text).toContain(part), whole };
 }
 
-/** The events of a stream, and its last field: the time after which its client connects again. */
+/** The events of a stream, and its last field: the time after which its client reconnects. */
 function partsOf(text: string): { events: number; retryMs: number } {
   const [, before = '', retry = ''] = /^retry: 2000\n\n([^]*)retry: (\d+)\n\n$/.exec(text) ?? [];
   return { events: before.split('data: ').length - 1, retryMs: Number(retry) };
@@ -63,7 +63,7 @@ test.each([
     0,
   ],
   ['a log-in', async () => `/cli-login/${(await spawn('/cli-login')).token}/status/stream`, 0],
-])('%s: the stream ends, and names a time for the next one', async (_what, pathOf, events) => {
+])('%s: the stream ends with the time after which to reconnect', async (_what, pathOf, events) => {
   const stream = await read(await pathOf());
   await stream.until(events > 0 ? 'data: ' : 'retry: 2000\n\n');
   await api.component[Symbol.asyncDispose]();
@@ -88,7 +88,7 @@ test.each(['logs', 'metrics'])('%s that a node sends: the stream ends in the sam
   expect(partsOf(await reading.whole)).toEqual({ events: 1, retryMs: expect.any(Number) });
 });
 
-test('clients get different times', async () => {
+test('clients get different times to reconnect', async () => {
   const path = `/v2/backend/${(await spawn()).backend_id}/status/stream`;
   const streams = await Promise.all(Array.from({ length: 20 }, async () => await read(path)));
   await Promise.all(streams.map(async ({ until }) => await until('data: ')));

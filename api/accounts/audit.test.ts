@@ -49,7 +49,7 @@ test('a change by an access token names the token, and one that fails has the st
   });
 });
 
-test('reads, connects, and what is refused before it is understood are not recorded', async () => {
+test('reads, connects, and requests that are rejected before they are handled are not recorded', async () => {
   const [before] = await newest();
   await api.post(connectPath, { key: 'room' });
   await api.get('/v2/account/acme/services');
@@ -69,7 +69,7 @@ test('no secret is recorded', async () => {
   owner = await logIn(api, 'olga@example.com', 'another good password');
 });
 
-test('the audit is for owners, in pages, and that of the platform for administrators', async () => {
+test('owners read the audit of their account, in pages, and administrators the audit of the platform', async () => {
   await addUser(api, 'mia@example.com', 'acme', 'member');
   await addAdmin(api, 'root@example.com', 'acme');
   const [mia, admin] = [await logIn(api, 'mia@example.com'), await logIn(api, 'root@example.com')];
@@ -90,7 +90,7 @@ test('the audit is for owners, in pages, and that of the platform for administra
   });
 });
 
-test('a change that the process does not survive keeps its record, without a status', async () => {
+test('if the process dies during a change, the record of the change stays, without a status', async () => {
   let isDying = false;
   await using dying = await openTestApi({
     storeOf: (store) =>

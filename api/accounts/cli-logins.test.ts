@@ -63,7 +63,7 @@ describe('the log-in of a command line', () => {
     expect((await api.get('/auth', cli)).status).toBe(401);
   });
 
-  test('is over after five wrong codes, also if the sixth is right', async () => {
+  test('ends after five wrong codes, even if the sixth is right', async () => {
     const token = await begin();
     const { cookie } = await logIn(api, 'ada@example.com');
     const code = await confirm(token, cookie);
@@ -101,7 +101,7 @@ describe('the log-in page', () => {
   const send = async (path: string, fields: Record<string, string>, headers = {}) =>
     await api.call('POST', path, { headers: { ...form, ...headers }, body: new URLSearchParams(fields).toString() });
 
-  test('logs in with a form, and leads to our own pages only', async () => {
+  test('logs in with a form, and redirects only to our own pages', async () => {
     const next = `/cli-login/${'a'.repeat(43)}`;
     const page = await api.call('GET', `/login?next=${encodeURIComponent(next)}`);
     expect(page.body).toContain(`value="${next}"`);
@@ -124,7 +124,7 @@ describe('the log-in page', () => {
     expect((await send('/login', { user_email: '<script>', password })).body).not.toContain('<script>');
   });
 
-  test('refuses a form of another site, JSON and a body that is too large', async () => {
+  test('rejects a form of another site, JSON and a body that is too large', async () => {
     const fields = { user_email: 'ada@example.com', password };
     expect((await send('/login', fields, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     expect((await api.call('POST', '/login', { headers: ownPage, body: JSON.stringify(fields) })).status).toBe(400);

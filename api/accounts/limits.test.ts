@@ -6,7 +6,7 @@ import { connectPath, openTestApi } from '../testing/test-api.ts';
 
 const path = '/v2/account/acme/limits';
 
-test('an administrator limits the connects of an account, and the next second brings more', async () => {
+test('an administrator limits the connects of an account, and the next second allows more', async () => {
   const clock = new ManualClock(new Date());
   await using api = await openTestApi({ clock });
   await addAdmin(api, 'root@example.com', 'acme');
@@ -28,7 +28,7 @@ test('an administrator limits the connects of an account, and the next second br
   expect((await connects()).filter(({ status }) => status === 200)).toHaveLength(5);
 });
 
-test('an account has no more running backends than it may, however they are spawned', async () => {
+test('an account cannot exceed its limit of running backends, with keys or without', async () => {
   await using api = await openTestApi({ accountLimits: { connectsPerSecond: 0, runningBackends: 3 } });
   const replies = await Promise.all(
     Array.from({ length: 6 }, async (_, i) => await api.post(connectPath, i % 2 === 0 ? {} : { key: `room-${i}` })),
@@ -48,7 +48,7 @@ test('an account has no more running backends than it may, however they are spaw
   await api.store.update(backends, spawned[0]?.body.backend_id, (backend) =>
     becomeTerminated(backend, { kind: null, reason: null, exitCode: 0 }, new Date()),
   );
-  // The number of backends is remembered for a second, by the machine's time.
+  // The number of backends is cached for a second, by the machine's time.
   const now = performance.now.bind(performance);
   using _aSecondLater = vi.spyOn(performance, 'now').mockImplementation(() => now() + 1_000);
   expect((await api.post(connectPath)).status).toBe(200);
@@ -59,7 +59,7 @@ test.each([
   ['connects_per_second', 1.5],
   ['running_backends', '1'],
   ['running_backends', 1e9],
-])('a limit is a whole number, which %s %j is not', async (field, value) => {
+])('an invalid limit is rejected: %s %j', async (field, value) => {
   await using api = await openTestApi();
   await addAdmin(api, 'root@example.com', 'acme');
   const admin = await logIn(api, 'root@example.com');

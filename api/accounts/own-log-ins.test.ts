@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await api[Symbol.asyncDispose]());
 
-/** The log-in of a command line, as one that was completed. */
+/** Adds a completed log-in of a command line. */
 async function addCommandLine(user: string, fields: { expiresAt?: Date; createdAt?: Date } = {}) {
   const { createdAt = new Date(), ...rest } = fields;
   const secret = newSecret('cli');
@@ -23,7 +23,7 @@ async function addCommandLine(user: string, fields: { expiresAt?: Date; createdA
   return { secret, uuid: publicTokenId(document) };
 }
 
-test('a user lists the open log-ins, the newest first, and those of others do not show', async () => {
+test('a user lists the open log-ins, newest first, without those of other users', async () => {
   const browser = await logIn(api, 'ada@example.com');
   await logIn(api, 'eve@example.com');
   const day = 86_400_000;
@@ -57,7 +57,7 @@ test('a user lists the open log-ins, the newest first, and those of others do no
   );
 });
 
-test('a user ends one of them, or all others, which takes effect at once', async () => {
+test('a user ends one log-in, or all others, which takes effect at once', async () => {
   const [here, there] = [await logIn(api, 'ada@example.com'), await logIn(api, 'ada@example.com')];
   const eve = await logIn(api, 'eve@example.com');
   const commandLine = await addCommandLine('ada@example.com');

@@ -29,7 +29,7 @@ inChromium(() => {
   });
   afterAll(async () => await parts.disposeAsync());
 
-  test('a person logs in, creates a token that is shown once, revokes it and logs out', async () => {
+  test('a user logs in, creates a token that is shown only once, revokes it and logs out', async () => {
     await using opened = await browser.newPage();
     const { page } = opened;
     await page.goto(`${api.base}/login`);
@@ -60,7 +60,7 @@ inChromium(() => {
     expect(opened.requestedBeside(api.base)).toEqual([]);
   });
 
-  test('a page of another origin can do nothing with the session, not even on the same host', async () => {
+  test('a page of another origin cannot use the session, not even on the same host', async () => {
     await using opened = await browser.newPage();
     const { page } = opened;
     await page.goto(`${api.base}/login`);
@@ -76,7 +76,7 @@ inChromium(() => {
     expect((await api.get('/v2/account/acme/services')).body.services).not.toContain('planted');
   });
 
-  test('an invitation fills in the form from its link, without scripts the person types it', async () => {
+  test('the link of an invitation fills in the form; without scripts, the user types the fields', async () => {
     const admin = await logIn(api, 'root@example.com');
     const { url } = (await admin.post('/v2/user', { user_email: 'new@example.com' })).body;
     const code = new URLSearchParams(new URL(url).hash.slice(1)).get('code') ?? '';
@@ -96,7 +96,7 @@ inChromium(() => {
     await plain.page.getByText('You are logged in as new@example.com.').waitFor();
   });
 
-  test('can be used by everyone, in light and dark colours', async () => {
+  test('the pages are accessible, in light and dark colours', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {
       await using opened = await browser.newPage({ colorScheme, size: { width: 320, height: 640 } });
       for (const path of ['/login', '/setup', '/invitation']) {

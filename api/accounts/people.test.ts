@@ -49,7 +49,7 @@ describe('users', () => {
     });
   });
 
-  test('get a new password with a new invitation, which ends their log-ins and voids the earlier invitation', async () => {
+  test('set a new password with a new invitation, which ends their log-ins and invalidates the earlier invitation', async () => {
     await addUser(api, 'forgetful@example.com', 'acme', 'member');
     const browser = await logIn(api, 'forgetful@example.com');
     const [first, second] = [
@@ -62,7 +62,7 @@ describe('users', () => {
     expect((await browser.get('/auth')).status).toBe(401);
   });
 
-  test('that are locked out can do nothing, with their access tokens either', async () => {
+  test('that are disabled cannot use their log-ins, nor their access tokens', async () => {
     await addUser(api, 'out@example.com', 'acme', 'member');
     const browser = await logIn(api, 'out@example.com');
     const { token } = (await browser.post('/v2/account/acme/token', { name: 'x', scopes: ['read'] })).body;
@@ -74,14 +74,14 @@ describe('users', () => {
     expect((await api.get('/auth', token)).status).toBe(200);
   });
 
-  test('leave the platform an administrator', async () => {
+  test('that are the last administrator cannot be demoted or disabled', async () => {
     for (const change of [{ is_admin: false }, { disabled: true }]) {
       const { body } = await admin.post('/v2/user/root@example.com/update', change);
       expect(body.error.code).toBe('LastAdministrator');
     }
   });
 
-  test('who are the last two administrators cannot remove each other at the same time, nor lock each other out', async () => {
+  test('that are the last two administrators cannot both demote or disable each other at the same time', async () => {
     const names = ['root@example.com', 'second@example.com'];
     await addAdmin(api, 'second@example.com', 'acme');
     const second = await logIn(api, 'second@example.com');
@@ -93,7 +93,7 @@ describe('users', () => {
         admin.post('/v2/user/second@example.com/update', change),
         second.post('/v2/user/root@example.com/update', change),
       ]);
-      // The slower one may find that its own rights are gone.
+      // The slower administrator may have lost the rights by then.
       expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
       const left = (await api.store.find(users, { index: 'byAdmin', equals: { isAdmin: true } })).filter(
         ({ disabledAt }) => !disabledAt,
@@ -108,7 +108,7 @@ describe('users', () => {
     expect((await admin.post('/v2/user/second@example.com/update', { is_admin: false })).status).toBe(200);
   });
 
-  test('who are invited as administrators count from when they have a password', async () => {
+  test('that are invited as administrators count once they have a password', async () => {
     const invited = (await admin.post('/v2/user', { user_email: 'third@example.com', is_admin: true })).body;
     const demoteRoot = async () => await admin.post('/v2/user/root@example.com/update', { is_admin: false });
     expect((await demoteRoot()).body.error.code).toBe('LastAdministrator');
@@ -119,7 +119,7 @@ describe('users', () => {
     expect((await admin.post('/v2/user/third@example.com/update', { is_admin: false })).status).toBe(200);
   });
 
-  test('are no business of owners, nor of access tokens of an administrator', async () => {
+  test('cannot be managed by owners, nor with access tokens of an administrator', async () => {
     const { token } = (await admin.post('/v2/account/acme/token', { name: 'x', scopes: ['manage', 'read'] })).body;
     for (const path of ['/v2/users']) {
       expect((await owner.get(path)).status).toBe(403);
@@ -131,7 +131,7 @@ describe('users', () => {
   });
 
   test.each(['', 'x', 'x@', '@x', 'a b@c', 'a@b\u202e', 'a@b/c', `${'a'.repeat(250)}@b.cd`, '__proto__'])(
-    'have an e-mail address, which %j is not',
+    'cannot be created with the invalid e-mail address %j',
     async (email) => {
       const { status, body } = await admin.post('/v2/user', { user_email: email });
       expect([status, body.error.message]).toEqual([400, expect.stringContaining('user_email: ')]);
@@ -140,7 +140,7 @@ describe('users', () => {
 });
 
 describe('accounts and members', () => {
-  test('an administrator creates accounts and enters all of them', async () => {
+  test('an administrator creates accounts and has access to all of them', async () => {
     expect((await admin.post('/v2/account', { name: 'lab', owner_email: 'olga@example.com' })).status).toBe(201);
     expect((await admin.post('/v2/account', { name: 'lab' })).body.error.code).toBe('AccountExists');
     expect((await admin.post('/v2/account', { name: 'token' })).status).toBe(400);
@@ -150,7 +150,7 @@ describe('accounts and members', () => {
     expect((await admin.post('/v2/account/nope/service', { name: 'x' })).body.error.code).toBe('AccountNotFound');
   });
 
-  test('owners add, change and remove members, within a moment and everywhere', async () => {
+  test('owners add, change and remove members, which takes effect at once', async () => {
     await addUser(api, 'mia@example.com', 'other', 'viewer');
     const mia = await logIn(api, 'mia@example.com');
     expect((await mia.get('/v2/service/acme/draw')).body.error.code).toBe('ServiceNotFound');
@@ -174,7 +174,7 @@ describe('accounts and members', () => {
     expect((await owner.post('/v2/account/acme/member/mia@example.com/remove')).body.error.code).toBe('UserNotFound');
   });
 
-  test('members see and revoke their own tokens, owners all', async () => {
+  test('members list and revoke their own tokens, owners all tokens', async () => {
     await addUser(api, 'tom@example.com', 'acme', 'member');
     const tom = await logIn(api, 'tom@example.com');
     const mine = (await tom.post('/v2/account/acme/token', { name: 'mine', scopes: ['read'] })).body;
@@ -187,7 +187,7 @@ describe('accounts and members', () => {
     expect((await tom.post(`/v2/account/acme/token/${mine.id}/revoke`)).body).toEqual({ status: 'ok' });
   });
 
-  test('the last owner stays', async () => {
+  test('the last owner cannot be demoted or removed', async () => {
     await addUser(api, 'solo@example.com', 'solo', 'owner');
     const solo = await logIn(api, 'solo@example.com');
     const demoted = await solo.post('/v2/account/solo/member', { user_email: 'solo@example.com', role: 'viewer' });
@@ -195,7 +195,7 @@ describe('accounts and members', () => {
     expect([demoted.body.error.code, removed.body.error.code]).toEqual(['LastOwner', 'LastOwner']);
   });
 
-  test('of the last two owners who remove each other at the same time, one stays', async () => {
+  test('when the last two owners remove each other at the same time, one stays', async () => {
     for (const name of ['left', 'right']) await addUser(api, `${name}@example.com`, 'pair', 'owner');
     const [left, right] = [await logIn(api, 'left@example.com'), await logIn(api, 'right@example.com')];
     const replies = await Promise.all([

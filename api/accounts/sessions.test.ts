@@ -45,7 +45,7 @@ describe('sessions', () => {
     expect((await browser.post('/v2/account/acme/service', { name: 'ada' })).status).toBe(200);
   });
 
-  test('have a new secret after each log-in, and the old one ends', async () => {
+  test('have a new secret after each log-in, and the previous session ends', async () => {
     const first = await logIn(api, 'ada@example.com');
     const again = await tryLogIn(api, 'ada@example.com', password, { cookie: first.cookie });
     expect(again.headers.get('set-cookie')).not.toContain(first.cookie);
@@ -61,7 +61,7 @@ describe('sessions', () => {
     );
   });
 
-  test('end when the person logs out', async () => {
+  test('end when the user logs out', async () => {
     const browser = await logIn(api, 'ada@example.com');
     const { uuid } = (await tryLogIn(api, 'ada@example.com', password)).body;
     expect((await browser.post(`/user-session/${uuid}/delete`)).body).toEqual({ status: 'ok' });
@@ -79,8 +79,8 @@ describe('sessions', () => {
     ['a session on a sibling host', { 'sec-fetch-site': 'same-site' }],
     ['another origin, in an old browser', { 'sec-fetch-site': '', origin: 'https://evil.example' }],
     ['a page without an origin', { 'sec-fetch-site': '', origin: 'null' }],
-    ['a program that shows nothing', { 'sec-fetch-site': 'none' }],
-  ])('refuse a change that %s sends', async (_name, headers) => {
+    ['a client that names no origin', { 'sec-fetch-site': 'none' }],
+  ])('reject a change that %s sends', async (_name, headers) => {
     const browser = await logIn(api, 'ada@example.com');
     const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''));
     const reply = await api.call('POST', '/v2/account/acme/service', {
@@ -105,7 +105,7 @@ describe('sessions', () => {
     expect(preflight.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  test('end with a new password, which needs the old one', async () => {
+  test('end when the user sets a new password, which requires the old one', async () => {
     await addUser(api, 'bob@example.com', 'acme', 'viewer');
     const browser = await logIn(api, 'bob@example.com');
     const change = async (current_password: string, new_password: string) =>
@@ -120,14 +120,14 @@ describe('sessions', () => {
 });
 
 describe('failed log-ins', () => {
-  test('look the same whether there is such a user or not', async () => {
+  test('get the same answer whether the user exists or not', async () => {
     const wrong = await tryLogIn(api, 'ada@example.com', 'wrong');
     const unknown = await tryLogIn(api, 'nobody@example.com', 'wrong');
     expect([wrong.status, wrong.body.error.message]).toEqual([unknown.status, unknown.body.error.message]);
     expect(wrong.status).toBe(401);
   });
 
-  test('are limited across processes, also when they come together, and the right password waits too', async () => {
+  test('are limited across processes, also concurrent ones, and the right password must wait, too', async () => {
     await using other = await openTestApi();
     await addUser(other, 'ada@example.com', 'acme', 'member');
     const replies = await Promise.all(Array.from({ length: 14 }, () => tryLogIn(other, 'ada@example.com', 'wrong')));
@@ -137,7 +137,7 @@ describe('failed log-ins', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30);
   });
 
-  test('of a stranger, from many networks, do not lock out a user in a browser in which the user has logged in before', async () => {
+  test('from many networks do not lock the user out of a browser in which the user has logged in before', async () => {
     await using other = await openTestApi({ behindLoadBalancer: true });
     for (const name of ['ada', 'eve']) await addUser(other, `${name}@example.com`, 'acme', 'member');
     const at = (address: string) => ({ 'x-forwarded-for': address });
@@ -160,18 +160,18 @@ describe('failed log-ins', () => {
     expect(await tryAs(ada)).toBe(429);
   });
 
-  test('do not count against those who log in all day', async () => {
+  test('are counted without successful log-ins', async () => {
     for (let i = 0; i < 12; i += 1) expect((await tryLogIn(api, 'eve@example.com', password)).status).toBe(200);
   });
 });
 
-/** As 100 failed log-ins of a moment ago leave it. */
+/** The bucket after 100 failed log-ins. */
 function exhausted(id: string) {
   return { id, left: 0, at: new Date(), endsAt: new Date(Date.now() + 3_600_000) };
 }
 
 describe('the first administrator', () => {
-  test('is created once with the set-up code, by one of two requests at the same time', async () => {
+  test('is created once with the set-up code, by one of two concurrent requests', async () => {
     await using fresh = await openTestApi();
     await addSetupCode(fresh.store, 'aaaaa-bbbbb', 'acme');
     const send = async (email: string, code: string) => {
@@ -188,7 +188,7 @@ describe('the first administrator', () => {
     expect((await browser.get('/auth')).body).toEqual({ status: 'ok', accounts: ['acme'], is_admin: true });
   });
 
-  test('cannot be created with a code after there is one', async () => {
+  test('cannot be created with a code if an administrator exists', async () => {
     await using fresh = await openTestApi();
     await addAdmin(fresh, 'root@example.com', 'acme');
     await addSetupCode(fresh.store, 'ccccc', 'acme');

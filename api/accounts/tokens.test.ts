@@ -58,7 +58,7 @@ describe('access tokens', () => {
     expect(JSON.stringify(document)).not.toContain(secretOf(token).slice(14));
   });
 
-  test('are valid behind the name of their own account only', async () => {
+  test('are valid only after the name of their own account', async () => {
     const { token } = (await create({})).body;
     for (const account of ['other', 'acme.', '', 'acme.acme']) {
       expect((await api.get('/v2/service/acme/draw', `${account}.${secretOf(token)}`)).status).toBe(401);
@@ -82,7 +82,7 @@ describe('access tokens', () => {
     expect((await api.get('/v2/account/acme/tokens', reader)).status).toBe(403);
   });
 
-  test('that are limited to services see and touch nothing else', async () => {
+  test('that are limited to services cannot read or change anything else', async () => {
     await api.addService('board');
     const scopes = ['read', 'connect', 'push', 'deploy', 'manage'];
     const { token } = (await create({ scopes, services: ['board'] })).body;
@@ -98,7 +98,7 @@ describe('access tokens', () => {
   });
 
   test('end when they expire', async () => {
-    // What is remembered of a token has an age by the machine's time.
+    // Permissions are cached by the machine's time.
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { token, created_at, expires_at } = (await create({ expires_in_seconds: 1 })).body;
@@ -117,7 +117,7 @@ describe('access tokens', () => {
     });
     expect(stream.status).toBe(200);
     const ended = stream.text();
-    // Several looks at the token, each of which reads it.
+    // The API reads and checks the token several times.
     await clock.advance(2_000);
     expect(await Promise.race([ended.then(() => 'ended'), Promise.resolve('open')])).toBe('open');
     await api.post(`${path}/${id}/revoke`);
@@ -125,11 +125,11 @@ describe('access tokens', () => {
   });
 
   test('of another account cannot be seen or revoked', async () => {
-    const stranger = await api.tokenFor('other', ['read', 'manage']);
+    const otherToken = await api.tokenFor('other', ['read', 'manage']);
     const { id } = (await create({})).body;
-    expect((await api.get('/v2/account/acme/tokens', stranger)).body.error.code).toBe('AccountNotFound');
-    expect((await api.post(`${path}/${id}/revoke`, {}, stranger)).body.error.code).toBe('AccountNotFound');
-    expect((await api.post(`/v2/account/other/token/${id}/revoke`, {}, stranger)).body.error.code).toBe(
+    expect((await api.get('/v2/account/acme/tokens', otherToken)).body.error.code).toBe('AccountNotFound');
+    expect((await api.post(`${path}/${id}/revoke`, {}, otherToken)).body.error.code).toBe('AccountNotFound');
+    expect((await api.post(`/v2/account/other/token/${id}/revoke`, {}, otherToken)).body.error.code).toBe(
       'TokenNotFound',
     );
   });
@@ -150,7 +150,7 @@ describe('access tokens', () => {
     ['expires_in_seconds', { expires_in_seconds: 1.5 }],
     ['expires_in_seconds', { expires_in_seconds: 1e9 }],
     ['user', { user: 'x' }],
-  ])('are refused with the name of the field: %s, %j', async (field, fields) => {
+  ])('are rejected with the name of the field: %s, %j', async (field, fields) => {
     const { status, body } = await create(fields);
     expect([status, body.error.code]).toEqual([400, 'BadRequest']);
     expect(body.error.message).toContain(`${field}: `);

@@ -7,7 +7,7 @@ import { ownPage } from '../testing/people.ts';
 import { connectPath, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
-/** An issuer of ID tokens, as GitHub is one. */
+/** An issuer of ID tokens, like GitHub. */
 async function openIssuer() {
   const { privateKey, publicKey } = await generateKeyPair('RS256');
   const jwk = { ...(await exportJWK(publicKey)), kid: 'key-1', alg: 'RS256' };
@@ -53,7 +53,7 @@ async function exchange(idToken: string, account = 'acme') {
 }
 
 describe('trust rules', () => {
-  test('let a deployment trade its ID token for a deploy token that pushes and deploys its services', async () => {
+  test('let a deployment exchange its ID token for a deploy token that pushes and deploys its services', async () => {
     const rule = await trust({ branch: 'main', environment: 'Production', services: ['draw'] });
     expect([rule.status, rule.body]).toEqual([
       201,
@@ -99,13 +99,13 @@ describe('trust rules', () => {
     ['a pull request', { ref: 'refs/pull/1/merge' }],
     ['another environment', { environment: 'staging' }],
     ['no environment', { environment: undefined }],
-  ])('refuse %s', async (_name, claims) => {
+  ])('reject %s', async (_name, claims) => {
     await trust({ branch: 'main', environment: 'production' });
     const { status, body } = await exchange(await issuer.sign({ ...main, ...claims }, api.base));
     expect([status, body.error.code]).toEqual([403, 'Forbidden']);
   });
 
-  test('refuse ID tokens that are not for this platform, expired, forged or of another issuer', async () => {
+  test('reject ID tokens that are not for this platform, expired, forged or of another issuer', async () => {
     await trust({});
     const seconds = Math.floor(Date.now() / 1000);
     const { privateKey } = await generateKeyPair('RS256');
@@ -128,7 +128,7 @@ describe('trust rules', () => {
     }
   });
 
-  test('accept each ID token once, of two requests at the same time too', async () => {
+  test('accept each ID token once, also from concurrent requests', async () => {
     await trust({});
     for (const claims of [{ jti: 'one' }, { jti: undefined }]) {
       const token = await issuer.sign({ ...main, ...claims }, api.base);
@@ -143,7 +143,7 @@ describe('trust rules', () => {
     expect((used?.endsAt.getTime() ?? 0) - Date.now()).toBeLessThanOrEqual(330_000);
   });
 
-  test('answer 429 to a network that sends invalid ID tokens, and still accept a valid one from there', async () => {
+  test('answer 429 to a network that sends invalid ID tokens, and still accept its valid ones', async () => {
     await using limited = await openTestApi({ oidcIssuers: [issuer.url], invalidTokensPerMinute: 3 });
     await limited.post('/v2/account/acme/trust', { issuer: issuer.url, repository: 'acme/draw' });
     const send = async (idToken: string) => {
@@ -161,9 +161,9 @@ describe('trust rules', () => {
     const token = await issuer.sign(main, api.base);
     expect((await exchange(token, 'other')).status).toBe(403);
     expect((await exchange(token)).status).toBe(201);
-    const stranger = await api.tokenFor('other', ['manage']);
-    const gone = await api.post(`/v2/account/other/trust/${id}/delete`, undefined, stranger);
-    expect(gone.body.error.code).toBe('TrustRuleNotFound');
+    const otherToken = await api.tokenFor('other', ['manage']);
+    const absent = await api.post(`/v2/account/other/trust/${id}/delete`, undefined, otherToken);
+    expect(absent.body.error.code).toBe('TrustRuleNotFound');
     expect((await api.get('/v2/account/acme/trusts')).body.rules).toHaveLength(1);
     expect((await api.post(`/v2/account/acme/trust/${id}/delete`)).body).toEqual({ status: 'ok' });
     expect((await exchange(token)).status).toBe(403);
@@ -177,7 +177,7 @@ describe('trust rules', () => {
     ['branch', { branch: '' }],
     ['scopes.0', { scopes: ['manage'] }],
     ['lifetime_seconds', { lifetime_seconds: 901 }],
-  ])('are refused with the name of the field: %s, %j', async (field, fields) => {
+  ])('are rejected with the name of the field: %s, %j', async (field, fields) => {
     const { status, body } = await trust(fields);
     expect([status, body.error.message]).toEqual([400, expect.stringContaining(`${field}: `)]);
   });

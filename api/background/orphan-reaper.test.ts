@@ -44,15 +44,15 @@ async function insertNode(id: string, leaseMs: number): Promise<void> {
   await store.insert(nodes, { id, cluster: 'default', leaseUntil, startedAt: now, engineVersion: '28' });
 }
 
-async function look(id: string): Promise<Backend['history'][number] | undefined> {
+async function lastEntry(id: string): Promise<Backend['history'][number] | undefined> {
   return (await store.get(backends, id))?.history.at(-1);
 }
 
 const newReaper = (more: { store?: Store; ownNode?: () => string; log?: Log } = {}) =>
   new OrphanReaper({ store, bus, clock: new ManualClock(), log, rules: spawnRules, ...more });
 
-/** Enough passes to judge everything that does not change in the meantime. */
-async function watch(reaper: OrphanReaper, passes = 60): Promise<void> {
+/** Runs passes: by default enough to end the backends of everything that does not change meanwhile. */
+async function runPasses(reaper: OrphanReaper, passes = 60): Promise<void> {
   for (let pass = 0; pass < passes; pass += 1) await reaper.pass();
 }
 
@@ -60,19 +60,23 @@ const renew = async (id: string, leaseUntil = new Date(Date.now() + 60_000)) =>
   await store.update(nodes, id, (node) => ({ ...node, leaseUntil }));
 
 test('a backend that no node claimed in time ends as "startuptimeout", others keep waiting', async () => {
-  const [late, early, taken] = [await insertBackend(301), await insertBackend(240), await insertBackend(301, 'node-1')];
-  await watch(newReaper());
-  expect(await look(late)).toMatchObject({ status: 'terminated', terminationReason: 'startuptimeout' });
-  expect(await look(early)).toMatchObject({ status: 'scheduled' });
-  expect(await look(taken)).toMatchObject({ status: 'scheduled' });
+  const [late, early, claimed] = [
+    await insertBackend(301),
+    await insertBackend(240),
+    await insertBackend(301, 'node-1'),
+  ];
+  await runPasses(newReaper());
+  expect(await lastEntry(late)).toMatchObject({ status: 'terminated', terminationReason: 'startuptimeout' });
+  expect(await lastEntry(early)).toMatchObject({ status: 'scheduled' });
+  expect(await lastEntry(claimed)).toMatchObject({ status: 'scheduled' });
 });
 
 test('after a freeze, waiting backends are not ended before nodes had time to claim them', async () => {
   const waiting = await insertBackend(301);
-  await watch(newReaper(), 59);
-  expect(await look(waiting)).toMatchObject({ status: 'scheduled' });
-  await watch(newReaper());
-  expect(await look(waiting)).toMatchObject({ status: 'terminated' });
+  await runPasses(newReaper(), 59);
+  expect(await lastEntry(waiting)).toMatchObject({ status: 'scheduled' });
+  await runPasses(newReaper());
+  expect(await lastEntry(waiting)).toMatchObject({ status: 'terminated' });
 });
 
 test('backends of a silent node are lost after nodes had time to renew', async () => {
@@ -80,25 +84,29 @@ test('backends of a silent node are lost after nodes had time to renew', async (
   await insertNode('alive', 60_000);
   const [lost, kept] = [await insertBackend(1, 'silent'), await insertBackend(1, 'alive')];
   const reaper = newReaper();
-  await watch(reaper, 11);
-  expect(await look(lost)).toMatchObject({ status: 'scheduled' });
-  await watch(reaper, 1);
-  expect(await look(lost)).toMatchObject({ status: 'terminated', terminationReason: 'lost', terminationKind: null });
-  expect(await look(kept)).toMatchObject({ status: 'scheduled' });
+  await runPasses(reaper, 11);
+  expect(await lastEntry(lost)).toMatchObject({ status: 'scheduled' });
+  await runPasses(reaper, 1);
+  expect(await lastEntry(lost)).toMatchObject({
+    status: 'terminated',
+    terminationReason: 'lost',
+    terminationKind: null,
+  });
+  expect(await lastEntry(kept)).toMatchObject({ status: 'scheduled' });
 });
 
 test('after a freeze of this process, a node that has not renewed yet is not considered dead', async () => {
   await insertNode('frozen-too', 60_000);
   const backend = await insertBackend(1, 'frozen-too');
   const reaper = newReaper();
-  await watch(reaper, 2);
+  await runPasses(reaper, 2);
   // The freeze lasts longer than a lease, so the lease has expired by the store's time at the next pass.
   await renew('frozen-too', new Date(Date.now() - 1));
-  await watch(reaper, 2);
-  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+  await runPasses(reaper, 2);
+  expect(await lastEntry(backend)).toMatchObject({ status: 'scheduled' });
   await renew('frozen-too');
-  await watch(reaper);
-  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+  await runPasses(reaper);
+  expect(await lastEntry(backend)).toMatchObject({ status: 'scheduled' });
 });
 
 test('a node that renews while its backends are being ended keeps the rest', async () => {
@@ -115,38 +123,38 @@ test('a node that renews while its backends are being ended keeps the rest', asy
       };
     },
   });
-  await watch(newReaper({ store: renewing }));
-  const statuses = [(await look(first))?.status, (await look(second))?.status];
+  await runPasses(newReaper({ store: renewing }));
+  const statuses = [(await lastEntry(first))?.status, (await lastEntry(second))?.status];
   expect(new Set(statuses)).toEqual(new Set(['scheduled', 'terminated']));
 });
 
 test('a node whose worker runs in this process is never considered dead, whatever its lease', async () => {
   await insertNode('own', -1);
   const backend = await insertBackend(1, 'own');
-  await watch(newReaper({ ownNode: () => 'own' }));
-  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
+  await runPasses(newReaper({ ownNode: () => 'own' }));
+  expect(await lastEntry(backend)).toMatchObject({ status: 'scheduled' });
 });
 
 test('after a failure of the store, nodes have the full time to renew', async () => {
   await insertNode('cut-off', -1);
   const backend = await insertBackend(1, 'cut-off');
-  let isAway = false;
+  let isUnavailable = false;
   const failing = new Proxy(store, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
-      if (name === 'update' && isAway) return async () => await Promise.reject(new Error('Away'));
+      if (name === 'update' && isUnavailable) return async () => await Promise.reject(new Error('Unavailable'));
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
   const reaper = newReaper({ store: failing });
-  await watch(reaper, 11);
-  isAway = true;
-  await expect(reaper.pass()).rejects.toThrow('Away');
-  isAway = false;
-  await watch(reaper, 11);
-  expect(await look(backend)).toMatchObject({ status: 'scheduled' });
-  await watch(reaper, 1);
-  expect(await look(backend)).toMatchObject({ status: 'terminated' });
+  await runPasses(reaper, 11);
+  isUnavailable = true;
+  await expect(reaper.pass()).rejects.toThrow('Unavailable');
+  isUnavailable = false;
+  await runPasses(reaper, 11);
+  expect(await lastEntry(backend)).toMatchObject({ status: 'scheduled' });
+  await runPasses(reaper, 1);
+  expect(await lastEntry(backend)).toMatchObject({ status: 'terminated' });
 });
 
 test('the log reports that the orphan reaper ended a backend, and why', async () => {
@@ -154,7 +162,7 @@ test('the log reports that the orphan reaper ended a backend, and why', async ()
   const backend = await insertBackend(1, 'away');
   const lines: Record<string, unknown>[] = [];
   const written = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
-  await watch(newReaper({ log: written }));
+  await runPasses(newReaper({ log: written }));
   expect(lines).toMatchObject([
     { msg: 'Backend ended', backend, node: 'away', endedBy: 'orphan-reaper', kind: null, reason: 'lost' },
   ]);
@@ -168,9 +176,9 @@ test('the holder of a key is not lost before the lease of the key has expired, t
   const name = keyId('acme', 'draw', 'room');
   const leaseUntil = new Date(Date.now() + 60_000);
   await store.insert(keys, { id: name, backend: id, fencingToken: 7, leaseUntil, claimUntil: leaseUntil });
-  await watch(newReaper());
-  expect(await look(id)).toMatchObject({ status: 'scheduled' });
+  await runPasses(newReaper());
+  expect(await lastEntry(id)).toMatchObject({ status: 'scheduled' });
   await store.update(keys, name, (current) => ({ ...current, leaseUntil: new Date(Date.now() - 1) }));
-  await watch(newReaper());
-  expect(await look(id)).toMatchObject({ status: 'terminated', terminationReason: 'lost' });
+  await runPasses(newReaper());
+  expect(await lastEntry(id)).toMatchObject({ status: 'terminated', terminationReason: 'lost' });
 });

@@ -42,10 +42,10 @@ async function addNode(id: string, { cluster = 'main', leaseMs = 60_000 } = {}):
   const now = await store.now();
   const leaseUntil = new Date(now.getTime() + leaseMs);
   await store.insert(nodes, { id, cluster, leaseUntil, startedAt: now, engineVersion: '28' });
-  await takeJobs(id);
+  await consumeJobs(id);
 }
 
-async function takeJobs(id: string): Promise<void> {
+async function consumeJobs(id: string): Promise<void> {
   const handlers = new JobHandlers().on(prefetchJob, async ({ image }) => void notified.push(`${id} ${image}`));
   closing.use(await queue.consume(nodeQueue(id), handlers, { concurrency: 1 }));
 }
@@ -100,7 +100,7 @@ test('a node’s queue holds an image once, whichever process and tag notify the
   const image = await push('latest', 'sha256:1');
   one.begin(repository, () => true);
   await Promise.all([close(one), close(other)]);
-  await takeJobs('node-3');
+  await consumeJobs('node-3');
   await expect.poll(() => notified).toEqual([`node-3 ${image}`]);
 });
 
@@ -133,9 +133,9 @@ test('no node is notified for an unused service, or where prefetching is turned 
 
 test('an unavailable queue does not delay requests, and the next push is handled', async () => {
   await spawnOn('node-1');
-  let isAway = true;
+  let isUnavailable = true;
   const add: Queue['add'] = async (...args) => {
-    if (isAway) throw new QueueError('unavailable', 'The queue is away');
+    if (isUnavailable) throw new QueueError('unavailable', 'The queue is unavailable');
     await queue.add(...args);
   };
   const unreliable: Queue = {
@@ -144,13 +144,13 @@ test('an unavailable queue does not delay requests, and the next push is handled
     add: async (...args) => await add(...args),
     [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose](),
   };
-  const away = await open({ on: unreliable });
+  const unavailable = await open({ on: unreliable });
   await push('latest', 'sha256:1');
-  await close(away);
+  await close(unavailable);
   expect(notified).toEqual([]);
-  isAway = false;
-  const back = await open({ on: unreliable });
+  isUnavailable = false;
+  const available = await open({ on: unreliable });
   const image = await push('latest', 'sha256:2');
-  await close(back);
+  await close(available);
   expect(notified).toEqual([`node-1 ${image}`]);
 });

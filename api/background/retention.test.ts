@@ -93,7 +93,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     expect(await store.find(traffic, { index: 'byBackend' })).toEqual([]);
   });
 
-  retentionTest('the routes of an ended backend are deleted soon', async ({ fixture }) => {
+  retentionTest('the routes of a backend are deleted an hour after its end', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const ended = await Promise.all(Array.from({ length: 150 }, async () => await fixture.end(await fixture.spawn())));
     await fixture.spawn();
@@ -108,7 +108,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
     for (const id of [...ended, more]) expect(await store.get(backends, id)).toBeDefined();
   });
 
-  retentionTest('a route that moves to the next holder of its key meanwhile is kept', async ({ fixture }) => {
+  retentionTest('a route that moves to the next holder of its key during the pass is kept', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const [ended, next] = [await fixture.spawn(), await fixture.spawn()];
     const moving = await fixture.connect(await fixture.end(ended));
@@ -156,7 +156,9 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
       expect(passes).toBeLessThan(20);
       fixture.failDeletionsAfter(1);
       // Another process, without the state of the first.
-      await fixture.passOfAnother().catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
+      await fixture
+        .passOfOtherProcess()
+        .catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
       await fixture.untilDeletionsEnd();
       for (const { backend } of await store.find(routes, { index: 'byBackend' })) {
         expect(await store.get(backends, backend)).toBeDefined();
@@ -217,20 +219,20 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
   });
 
   retentionTest(
-    'a node that has been gone for as long is deleted, unless one of its backends has not ended',
+    'a dead node is deleted after the time of the history, unless one of its backends has not ended',
     async ({ fixture }) => {
       const { store, clock, pass } = fixture;
       const startedAt = clock.now();
-      for (const id of ['gone', 'owing', 'back']) {
+      for (const id of ['dead', 'busy', 'back']) {
         const leaseUntil = new Date(startedAt.getTime() + 60_000);
         await store.insert(nodes, { id, cluster: 'main', leaseUntil, startedAt, engineVersion: '28' });
       }
-      const owed = await fixture.spawn('owing');
+      const running = await fixture.spawn('busy');
       await clock.advance(31 * dayMs);
       await store.update(nodes, 'back', (node) => ({ ...node, leaseUntil: clock.now() }));
       expect(await pass()).toMatchObject({ nodes: 1 });
-      expect((await store.find(nodes, { index: 'byCluster' })).map(({ id }) => id)).toEqual(['back', 'owing']);
-      await fixture.end(owed);
+      expect((await store.find(nodes, { index: 'byCluster' })).map(({ id }) => id)).toEqual(['back', 'busy']);
+      await fixture.end(running);
       expect(await pass()).toMatchObject({ nodes: 1 });
     },
   );
@@ -277,7 +279,7 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
     timers,
     connect,
     pass: async () => await retention.deleteExpired(),
-    passOfAnother: async () => {
+    passOfOtherProcess: async () => {
       await using another = new Retention({ store, clock: timers, log, metrics: new Registry(), rules });
       await another.deleteExpired();
     },

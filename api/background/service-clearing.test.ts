@@ -29,7 +29,7 @@ async function statusOf(id: string): Promise<string> {
 }
 
 describe('deleting a service', () => {
-  test('refuses connects at once, in every generation, and hides the service', async () => {
+  test('rejects connects at once, in every generation, and hides the service', async () => {
     await api.post('/user/acme/service/draw/token');
     const token = (await api.post('/user/acme/service/draw/token')).body.token;
     expect((await api.post(deletePath)).body).toEqual({ status: 'ok' });
@@ -54,7 +54,7 @@ describe('deleting a service', () => {
     expect((await api.get('/v1/user/acme/services')).body.services).toEqual([]);
   });
 
-  test('stops its backends softly, and those of no other service', async () => {
+  test('stops its backends softly, and no backends of other services', async () => {
     await api.addService('other');
     await api.addImage('acme/other', 'latest', digestOf('b'));
     const unplaced = (await api.post(connectPath)).body.backend_id;
@@ -67,7 +67,7 @@ describe('deleting a service', () => {
     expect((await api.store.get(backends, running))?.stop).toMatchObject({ kind: 'soft', reason: 'external' });
     expect((await api.store.get(backends, other))?.stop).toBeUndefined();
     expect(await statusOf(other)).toBe('scheduled');
-    // What has ended stays readable.
+    // Ended backends stay readable.
     expect((await api.get(`/v2/backend/${unplaced}`)).body.service_name).toBe('draw');
   });
 
@@ -83,7 +83,7 @@ describe('deleting a service', () => {
     expect(await left()).toEqual([]);
   });
 
-  test('a new service with the name can be created at once, and has nothing of the old one', async () => {
+  test('a new service with the name can be created at once, and inherits nothing from the old one', async () => {
     const old = (await api.post(connectPath, { key: 'a' })).body.backend_id;
     await api.change(old, becomeServing);
     const token = (await api.post('/user/acme/service/draw/token')).body.token;
@@ -95,7 +95,7 @@ describe('deleting a service', () => {
     expect((await api.post(connectPath)).body.error.code).toBe('NoImage');
     await api.addImage('acme/draw', 'latest', digestOf('c'));
     const fresh = (await api.post(connectPath)).body.backend_id;
-    // The deletion may still be clearing, and then the next pass is seconds away.
+    // The pass of the deletion may still run, and the next one starts seconds later.
     await using clearing = otherProcess().clearing;
     await clearing.pass();
     await until(async () => (await api.store.get(services, 'acme/draw'))?.clearBefore === undefined);
@@ -106,7 +106,7 @@ describe('deleting a service', () => {
     expect((await api.post('/v2/account/acme/service', { name: 'draw' })).body.error.code).toBe('ServiceExists');
   });
 
-  test('only its account may, with the scope', async () => {
+  test('needs a token of its account with the scope', async () => {
     const weak = await api.tokenFor('acme', ['read', 'connect', 'push', 'deploy']);
     const other = await api.tokenFor('other', ['manage']);
     expect((await api.post(deletePath, undefined, weak)).body.error.code).toBe('Forbidden');
@@ -115,7 +115,7 @@ describe('deleting a service', () => {
   });
 });
 
-/** The passes of another process, on the same store, whose time the test moves. */
+/** The clearing of another process on the same store. The test sets the time of the store. */
 function otherProcess(nowMs = Date.now()) {
   const steering = { nowMs, beforeUpdate: async () => {} };
   const store = steered(api.store, {
@@ -139,7 +139,7 @@ function otherProcess(nowMs = Date.now()) {
 }
 
 describe('after a crash', () => {
-  /** The write of the request, and nothing that follows it. */
+  /** Only the write of the request, as if the process crashed after it. */
   async function deleteHalfway(): Promise<void> {
     await api.store.update(services, 'acme/draw', (service) => withDeletion(service, new Date()));
   }
@@ -164,7 +164,7 @@ describe('after a crash', () => {
     await clearing[Symbol.asyncDispose]();
   });
 
-  test('the document stays until its backends have ended and connects in progress are over, then it goes', async () => {
+  test('the document is deleted after its backends and connects in progress have ended', async () => {
     const { backend_id: id } = (await api.post(connectPath)).body;
     await api.change(id, becomeServing);
     await deleteHalfway();
@@ -181,7 +181,7 @@ describe('after a crash', () => {
     await clearing[Symbol.asyncDispose]();
   });
 
-  test('a service that was deleted again while a pass ran keeps its mark', async () => {
+  test('a service that is deleted again during a pass stays marked as deleted', async () => {
     await deleteHalfway();
     const { clearing, steering } = otherProcess();
     await api.post('/v2/account/acme/service', { name: 'draw' });

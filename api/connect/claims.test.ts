@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 /** Blocks the next write to a collection. Resolves when the write has begun, with a function that unblocks it. */
-function holdUp(write: 'insert' | 'update', collection: string): Promise<() => void> {
+function blockWrite(write: 'insert' | 'update', collection: string): Promise<() => void> {
   const { promise: reached, resolve: reach } = Promise.withResolvers<() => void>();
   beforeWrites.set(`${write} ${collection}`, async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -45,7 +45,7 @@ function holdUp(write: 'insert' | 'update', collection: string): Promise<() => v
   return reached;
 }
 
-/** Connects to a key, as a client that leaves when the signal aborts. */
+/** Connects to a key, as a client that disconnects when the signal aborts. */
 async function connectWhile(signal: AbortSignal, { base, token }: TestApi, key: string): Promise<Response> {
   return await fetch(base + connectPath, {
     method: 'POST',
@@ -61,14 +61,14 @@ async function keyOf(name: string) {
   return key;
 }
 
-test('a client that leaves in the middle of a connect leaves a backend that the next connect finds, with its job', async () => {
-  const reached = holdUp('insert', 'backends');
+test('if a client disconnects during a connect, its backend and job are still written, and the next connect finds the backend', async () => {
+  const reached = blockWrite('insert', 'backends');
   const client = new AbortController();
-  const asked = connectWhile(client.signal, api, 'abandoned');
-  const goOn = await reached;
+  const connecting = connectWhile(client.signal, api, 'abandoned');
+  const unblock = await reached;
   client.abort();
-  await expect(asked).rejects.toThrow('aborted');
-  goOn();
+  await expect(connecting).rejects.toThrow('aborted');
+  unblock();
   const { backend_id: id, spawned } = (await api.post(connectPath, { key: 'abandoned' })).body;
   expect(spawned).toBe(false);
   await expect.poll(() => api.notified).toContain(id);
@@ -95,29 +95,29 @@ test('a claim without a backend blocks its key only until the claim expires', as
 });
 
 test('a late claimer withdraws its backend and connects to the one that holds the key', async () => {
-  const reached = holdUp('insert', backends.name);
+  const reached = blockWrite('insert', backends.name);
   const late = api.post(connectPath, { key: 'late' });
-  const goOn = await reached;
+  const unblock = await reached;
   const withdrawn = (await keyOf('late')).backend;
   nowMs += claimMs;
   const holder = await api.post(connectPath, { key: 'late' });
   expect(holder.body.spawned).toBe(true);
-  goOn();
+  unblock();
   const { status, body } = await late;
   expect([status, body.spawned, body.backend_id]).toEqual([200, false, holder.body.backend_id]);
   expect(await api.store.get(backends, withdrawn)).toMatchObject({ live: false, status: 'terminated' });
   expect((await keyOf('late')).backend).toBe(holder.body.backend_id);
 });
 
-test('of a late claimer and one that has found no backend, one holds the key and the other connects to it', async () => {
-  const reached = holdUp('insert', backends.name);
+test('of a late claimer and another that has found no backend, one holds the key and the other connects to its backend', async () => {
+  const reached = blockWrite('insert', backends.name);
   const first = api.post(connectPath, { key: 'tie' });
-  const goOn = await reached;
+  const unblock = await reached;
   nowMs += claimMs;
-  const reachedClaim = holdUp('update', keys.name);
+  const reachedClaim = blockWrite('update', keys.name);
   const second = api.post(connectPath, { key: 'tie' });
   const claim = await reachedClaim;
-  goOn();
+  unblock();
   const { body } = await first;
   claim();
   expect((await second).body).toMatchObject({ backend_id: body.backend_id, spawned: false });
@@ -125,9 +125,9 @@ test('of a late claimer and one that has found no backend, one holds the key and
 });
 
 test('a claimer that was frozen while its key was held, freed and deleted does not assign a lower fencing token', async () => {
-  const reached = holdUp('insert', keys.name);
+  const reached = blockWrite('insert', keys.name);
   const late = api.post(connectPath, { key: 'forgotten' });
-  const goOn = await reached;
+  const unblock = await reached;
   nowMs += 1000;
   const holder = (await api.post(connectPath, { key: 'forgotten' })).body.backend_id;
   const held = await keyOf('forgotten');
@@ -137,7 +137,7 @@ test('a claimer that was frozen while its key was held, freed and deleted does n
   nowMs += 2 * 60 * 60 * 1000;
   expect(isKeyDeletable(held, await api.store.now())).toBe(true);
   await api.store.delete(keys, held.id);
-  goOn();
+  unblock();
   const { status, body } = await late;
   expect([status, body.spawned]).toEqual([200, true]);
   const next = await api.store.get(backends, body.backend_id);
@@ -147,18 +147,18 @@ test('a claimer that was frozen while its key was held, freed and deleted does n
 test('a connect that waits for a claim reads less and less often, for a bounded time', async () => {
   const clock = new ManualClock();
   const wait = new KeyWait(clock, new AbortController().signal);
-  let looks = 0;
+  let readsOfKey = 0;
   const waiting = (async () => {
     // Other requests keep claiming it.
     for (;;) {
-      looks += 1;
+      readsOfKey += 1;
       await wait.forClaim(claimKey(undefined, 'acme/draw/busy', 'next', clock.now()), clock.now());
     }
   })();
   const outcome = waiting.catch((error: unknown) => error);
   await clock.advance(60_000);
   expect(await outcome).toMatchObject({ code: 'Unavailable' });
-  expect(looks).toBeLessThan(100);
+  expect(readsOfKey).toBeLessThan(100);
 });
 
 test('a connect that waits for a claim ends when its client disconnects', async () => {
@@ -177,9 +177,9 @@ test('a connect that waits for a claim ends when its client disconnects', async 
   const id = keyId('acme', 'draw', 'claimed');
   await still.store.insert(keys, claimKey(undefined, id, 'unwritten', await still.store.now()));
   const client = new AbortController();
-  const asked = connectWhile(client.signal, still, 'claimed');
+  const connecting = connectWhile(client.signal, still, 'claimed');
   await expect.poll(() => sleeping).toBe(1);
   client.abort();
-  await expect(asked).rejects.toThrow('aborted');
+  await expect(connecting).rejects.toThrow('aborted');
   await expect.poll(() => sleeping).toBe(0);
 });

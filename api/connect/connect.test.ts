@@ -106,31 +106,31 @@ describe('connect', () => {
     expect(after?.fencingToken).toBeGreaterThan(before?.fencingToken ?? Infinity);
   });
 
-  test('while the holder is ending spawns a successor that waits for it, also through one that never started', async () => {
-    const first = (await api.post(connectPath, { key: 'heir' })).body.backend_id as string;
+  test('while the holder is ending spawns a successor that waits for it, even if an earlier successor never started', async () => {
+    const first = (await api.post(connectPath, { key: 'successor' })).body.backend_id as string;
     await api.change(first, becomeServing);
     await api.change(first, (current) => requestStop(current, 'soft', 'external', new Date()));
-    const second = (await api.post(connectPath, { key: 'heir' })).body.backend_id as string;
+    const second = (await api.post(connectPath, { key: 'successor' })).body.backend_id as string;
     expect((await api.store.get(backends, second))?.waitsFor).toBe(first);
     await api.change(second, (current) => requestStop(current, 'soft', 'external', new Date()));
-    const third = await api.post(connectPath, { key: 'heir' });
+    const third = await api.post(connectPath, { key: 'successor' });
     expect((await api.store.get(backends, third.body.backend_id))?.waitsFor).toBe(first);
   });
 
-  test('of a free key reads as much after many successions as after one', async () => {
+  test('of a free key reads no more backends after many successions than after one', async () => {
     const readsAfter = async (successions: number) => {
-      const key = `dynasty of ${successions}`;
+      const key = `successions: ${successions}`;
       const ending = (current: Backend) =>
         becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date());
       let holder = (await api.post(connectPath, { key })).body.backend_id as string;
       await api.change(holder, becomeServing);
       for (let each = 0; each < successions; each += 1) {
         await api.change(holder, (current) => requestStop(current, 'soft', 'external', new Date()));
-        const heir = (await api.post(connectPath, { key })).body.backend_id as string;
-        expect((await api.store.get(backends, heir))?.waitsFor).toBe(holder);
+        const successor = (await api.post(connectPath, { key })).body.backend_id as string;
+        expect((await api.store.get(backends, successor))?.waitsFor).toBe(holder);
         await api.change(holder, ending);
-        await api.change(heir, becomeServing);
-        holder = heir;
+        await api.change(successor, becomeServing);
+        holder = successor;
       }
       await api.change(holder, ending);
       const get = vi.spyOn(api.store, 'get');
@@ -142,7 +142,7 @@ describe('connect', () => {
     expect(await readsAfter(5)).toBe(await readsAfter(1));
   });
 
-  test('does not return a holder that was swept after it was read, but its successor', async () => {
+  test('returns a successor if the holder was swept after it was read', async () => {
     const first = (await api.post(connectPath, { key: 'swept' })).body.backend_id as string;
     await api.change(first, becomeServing);
     const update = api.store.update.bind(api.store);
@@ -157,7 +157,7 @@ describe('connect', () => {
     expect((await api.store.get(backends, second.body.backend_id))?.waitsFor).toBe(first);
   });
 
-  test('restarts the idle time, also if it is one of many', async () => {
+  test('restarts the idle time, also in concurrent requests', async () => {
     const first = (await api.post(connectPath, { key: 'touched' })).body.backend_id as string;
     await api.change(first, becomeServing);
     const before = Date.now();
@@ -172,7 +172,13 @@ describe('connect', () => {
     ['unknown service', '/v2/service/acme/nope/connect', {}, 404, 'ServiceNotFound'],
     ['unknown environment', '/v2/service/acme/draw/nope/connect', {}, 404, 'EnvironmentNotFound'],
     ['another account', '/v2/service/other/draw/connect', {}, 404, 'ServiceNotFound'],
-    ['mounts where there are none', connectPath, { spawn: { executable: { mount: true } } }, 409, 'MountsDisabled'],
+    [
+      'mounts without a folder for them',
+      connectPath,
+      { spawn: { executable: { mount: true } } },
+      409,
+      'MountsDisabled',
+    ],
   ])('%s', async (_what, path, body, status, code) => {
     const reply = await api.post(path, body);
     expect([reply.status, reply.body.error.code]).toEqual([status, code]);

@@ -72,7 +72,7 @@ test('a holder whose worker runs in this process is returned, however old its le
   expect(body).toMatchObject({ spawned: false, backend_id: holder });
 });
 
-test('a holder whose worker runs in this process is waited for if its container may have ended itself: the store is shared', async () => {
+test('with a shared store, a connect waits for a holder whose worker runs in this process, because its container may have ended itself', async () => {
   await using own = await openTestApi({
     ownNode: 'node-1',
     clock,

@@ -12,7 +12,7 @@ import type { TestApi } from '../testing/test-api.ts';
 
 let api: TestApi;
 const moved: string[] = [];
-/** What was asked of the store. */
+/** The calls to the store. */
 const calls: string[] = [];
 beforeAll(async () => {
   api = await openTestApi({
@@ -65,7 +65,7 @@ describe('the form of the URL', () => {
     expect((await connect({ url_form: 'host' })).url).toMatch(hostUrl);
   });
 
-  test('does not change the fields of the answer: the label is the token in another spelling', async () => {
+  test('does not change the fields of the answer: the label encodes the token', async () => {
     const [host, path] = [await connect(), await connect({ url_form: 'path' })];
     expect(Object.keys(host)).toEqual(Object.keys(path));
     expect(host.url).toBe(`https://${labelOfToken(host.token)}.sessions.example/`);
@@ -90,7 +90,7 @@ describe('the form of the URL', () => {
     expect((await connect({}, `/token/${path}/spawn`)).url).toMatch(pathUrl);
   });
 
-  test('is path on a platform without a session domain, where the other one is refused', async () => {
+  test('is path on a platform without a session domain, which rejects the form host', async () => {
     await using other = await openTestApi({ rules: { urlForm: 'path' } });
     await other.store.update(services, 'acme/draw', (service) => ({
       ...service,
@@ -119,21 +119,21 @@ describe('the host of a session with a key', () => {
     expect(moved).toContain(routeId(first.token));
   });
 
-  test('costs a connect to a held key nothing: the store is asked for the same as with a path', async () => {
-    // The fewest calls of five connects: once a second, one also touches the backend, or reads again what is remembered.
+  test('costs a connect to a held key no more calls to the store than a path', async () => {
+    // The fewest calls of five connects: once a second, a connect also touches the backend, or reads what is no longer cached.
     const callsOf = async (url_form: string) => {
       await connect({ key: 'held', url_form });
-      const asked: string[][] = [];
+      const callsOfConnects: string[][] = [];
       for (let i = 0; i < 5; i += 1) {
         calls.length = 0;
         await connect({ key: 'held', url_form });
-        asked.push(calls.filter((call) => call !== `update ${backends.name}`).toSorted());
+        callsOfConnects.push(calls.filter((call) => call !== `update ${backends.name}`).toSorted());
       }
-      return asked.toSorted((one, other) => one.length - other.length)[0];
+      return callsOfConnects.toSorted((one, other) => one.length - other.length)[0];
     };
-    const asked = await callsOf('host');
-    expect(asked).toContain(`get ${routes.name}`);
-    expect(asked).toEqual(await callsOf('path'));
+    const withHost = await callsOf('host');
+    expect(withHost).toContain(`get ${routes.name}`);
+    expect(withHost).toEqual(await callsOf('path'));
   });
 
   test('differs between users, auths, keys and services', async () => {
@@ -152,7 +152,7 @@ describe('the host of a session with a key', () => {
     expect(new Set(all.map(({ url }) => url)).size).toBe(all.length);
   });
 
-  test('a user who does not come back has no way to the next backend', async () => {
+  test('a user who does not reconnect cannot reach the next backend', async () => {
     const key = 'left';
     const [ada, grace] = [await connect({ key, user: 'ada' }), await connect({ key, user: 'grace' })];
     await end(ada.backend_id);
@@ -171,7 +171,7 @@ describe('the host of a session with a key', () => {
     expect((await routeOf(path))?.backend).toBe(path.backend_id);
   });
 
-  test('the readiness URL leads there, and from the page of the last backend to that of the next', async () => {
+  test('the readiness URL leads there, and the page of the previous backend redirects to that of the next', async () => {
     const first = await connect({ key: 'ready' });
     await end(first.backend_id);
     const next = await connect({ key: 'ready' });
@@ -197,21 +197,21 @@ test.each(['host', 'path'])(
 );
 
 describe('the URL in the environment of a container', () => {
-  test('is the host URL of clients without a name, and works before any of them has connected', async () => {
+  test('is the host URL of connects without a user, and works before the first of them', async () => {
     for (const request of [{}, { key: 'base' }, { user: 'ada' }, { key: 'base-2', user: 'ada', url_form: 'path' }]) {
       const { backend_id: id } = await connect(request);
       const { SESSION_BACKEND_URL: url = '', BERTH_URL: same } = await variablesOf(id);
       expect([url, same]).toEqual([expect.stringMatching(hostUrl), url]);
       const written = await api.store.find(routes, { index: 'byBackend', equals: { backend: id } });
-      const nameless = written.filter(({ user }) => user === undefined);
-      expect(nameless).toHaveLength(1);
+      const withoutUser = written.filter(({ user }) => user === undefined);
+      expect(withoutUser).toHaveLength(1);
       expect(JSON.stringify(await api.store.get(backends, id))).not.toContain(new URL(url).hostname);
     }
     const { backend_id: id, url } = await connect({ key: 'base-3' });
     expect((await variablesOf(id))['BERTH_URL']).toBe(url);
   });
 
-  test('is what request or service say, if they set it', async () => {
+  test('can be set by the request or the service', async () => {
     await api.post(settingsPath, { env: { BERTH_URL: 'of the service' } });
     const { backend_id: id } = await connect({ spawn: { executable: { env: { SESSION_BACKEND_URL: 'mine' } } } });
     expect(await variablesOf(id)).toMatchObject({ BERTH_URL: 'of the service', SESSION_BACKEND_URL: 'mine' });

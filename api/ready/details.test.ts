@@ -42,7 +42,7 @@ async function failedPath(): Promise<string> {
 const secret = 'the password is hunter2';
 
 describe('the page of a backend that has failed', () => {
-  test('shows members of the account its exit code and the last lines of its log, which a container cannot use for HTML', async () => {
+  test('shows members of the account its exit code and the last lines of its log, with HTML escaped', async () => {
     respond = logsOf([...Array.from({ length: 200 }, (_, i) => `line ${i}.`), '\u001b[31m<script>alert(1)</script>']);
     const path = await failedPath();
     const { status, body } = await viewer.get(path);
@@ -67,7 +67,7 @@ describe('the page of a backend that has failed', () => {
     expect(body).toContain('The log is empty.');
   });
 
-  test('shows them after a link on another site, too, and never in another site', async () => {
+  test('shows them after a link on another site, too, but never within another site', async () => {
     respond = logsOf([secret]);
     const path = await failedPath();
     const { body, headers } = await viewer.get(path, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' });
@@ -78,7 +78,7 @@ describe('the page of a backend that has failed', () => {
     expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
   });
 
-  test('offers strangers a log-in that leads back, and no more', async () => {
+  test('offers unauthenticated users only a log-in that leads back', async () => {
     respond = logsOf([secret]);
     const path = await failedPath();
     const { body } = await api.call('GET', path);
@@ -89,7 +89,7 @@ describe('the page of a backend that has failed', () => {
     expect((await api.call('GET', target)).body).toContain(`name="next" value="${path}"`);
   });
 
-  test('shows neither to users of other accounts, nor to access tokens in the cookie', async () => {
+  test('shows nothing to users of other accounts, nor for an access token in the cookie', async () => {
     respond = logsOf([secret]);
     const path = await failedPath();
     const { body } = await other.get(path);
@@ -98,7 +98,7 @@ describe('the page of a backend that has failed', () => {
     expect(token.body).not.toMatch(/hunter2|acme\/draw/);
   });
 
-  test('says that the log cannot be read when its node does not answer', async () => {
+  test('reports that the log cannot be read when its node does not answer', async () => {
     respond = (_request, response) => response.destroy();
     const { status, body } = await viewer.get(await failedPath());
     expect(status).toBe(410);

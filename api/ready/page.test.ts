@@ -23,7 +23,7 @@ const parts = new AsyncDisposableStack();
 
 inChromium(() => {
   beforeAll(async () => {
-    // Stands where the proxy would: the page only has to lead there.
+    // In place of the proxy: the page only has to redirect there.
     const application = createServer((_request, response) => response.end('<h1>The application</h1>'));
     await once(application.listen(0, '127.0.0.1'), 'listening');
     parts.defer(() => void application.close());
@@ -54,7 +54,7 @@ inChromium(() => {
     await api.change(id, becomeServing);
     await page.waitForURL(`${applicationUrl}/**`);
     expect(await page.getByRole('heading').textContent()).toBe('The application');
-    // One document was enough: scripts follow the steps.
+    // Scripts show the steps without another document.
     expect(opened.requested.filter((each) => each === url)).toHaveLength(1);
     expect(opened.problems).toEqual([]);
     expect(opened.requestedBeside(api.base, applicationUrl)).toEqual([]);

@@ -39,7 +39,7 @@ describe('the readiness page', () => {
     expect([failed.status, failed.body]).toEqual([410, expect.stringContaining('Image &#60;b&#62;not')]);
   });
 
-  test('leads to the path that a browser asked for, if it is one of the session', async () => {
+  test('leads to the path that a browser requested, if it is below the URL of the session', async () => {
     const { body } = await api.post(connectPath);
     const { pathname } = new URL(body.ready_url);
     const waiting = await api.call('GET', `${pathname}?path=${encodeURIComponent('/a/b?c=d&e="f"')}`);
@@ -56,7 +56,7 @@ describe('the readiness page', () => {
     ['soft', 'external', 137, 'It was stopped before it was ready.'],
     [null, 'lost', null, 'The machine on which it was started was lost.'],
     [null, null, 3, 'The container exited with code 3 before it was ready.'],
-  ] as const)('says what happened before the backend was ready: %s %s %s', async (kind, reason, exitCode, words) => {
+  ] as const)('shows why a backend ended before it was ready: %s %s %s', async (kind, reason, exitCode, text) => {
     const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
     await api.change(id, (current) =>
       becomeTerminated(assign(current, 'node-1'), { kind, reason, exitCode }, new Date()),
@@ -64,7 +64,7 @@ describe('the readiness page', () => {
     const page = await api.call('GET', new URL(url).pathname);
     expect(page.status).toBe(410);
     expect(page.body).toContain('The session could not start');
-    expect(page.body).toContain(words);
+    expect(page.body).toContain(text);
     expect(page.body).not.toContain('137');
   });
 
@@ -82,7 +82,7 @@ describe('the readiness page', () => {
     }
   });
 
-  test('shows how far the image is pulled, and streams each step until the backend is ready', async () => {
+  test('shows the progress of the pull, and streams each step until the backend is ready', async () => {
     const { backend_id: id, ready_url: url } = (await api.post(connectPath)).body;
     await api.change(id, (current) => advance(assign(current, 'node-1'), 'loading', new Date()));
     const pulled = { layers: 7, layersDone: 3, downloadedBytes: 5 * 1024 * 1024, totalBytes: 20 * 1024 * 1024 };
@@ -112,7 +112,7 @@ describe('the readiness page', () => {
     expect((await events.next()).done).toBe(true);
   });
 
-  test('says what the container listens on while its port stays closed, and so does the status', async () => {
+  test('shows the port on which the container listens instead of the expected one, as the status does', async () => {
     const { backend_id: id, ready_url: url, status_url: statusUrl } = (await api.post(connectPath)).body;
     const problem = 'listens on 8888, expected 8080';
     await api.change(id, (current) =>

@@ -20,7 +20,7 @@ inChromium(() => {
   afterAll(async () => await parts.disposeAsync());
 
   // On one page: a browser takes 3 s of a core to show the reference.
-  test('shows every group of operations in the colours that the browser prefers, tries a request out with an access token, and loads nothing from elsewhere', async () => {
+  test('shows every group of operations in the colours that the browser prefers, sends a request with an access token, and loads nothing from other hosts', async () => {
     await using opened = await browser.newPage({ colorScheme: 'dark' });
     const { page } = opened;
     await page.goto(`${api.base}/docs#/Services/listServices`);
@@ -46,7 +46,7 @@ inChromium(() => {
     expect(opened.requestedBeside(api.base)).toEqual([]);
   });
 
-  test('tries a request out with the session of a person who has logged in', async () => {
+  test('sends a request with the session of a user who has logged in', async () => {
     await using opened = await browser.newPage();
     const { page } = opened;
     await page.goto(`${api.base}/login`);

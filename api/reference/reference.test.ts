@@ -47,7 +47,7 @@ test('Swagger UI itself loads no font, image or style from another host', async 
   expect(/@import|@font-face/.exec(css)?.[0]).toBeUndefined();
 });
 
-test('the page of this version is not kept when the next one comes, and is not sent twice', async () => {
+test('browsers check for a new version of the page, and do not load the same version again', async () => {
   const { headers } = await api.call('GET', '/docs/swagger-ui-bundle.js');
   expect(headers.get('cache-control')).toBe('no-cache');
   const again = await api.call('GET', '/docs/swagger-ui-bundle.js', {
@@ -58,7 +58,7 @@ test('the page of this version is not kept when the next one comes, and is not s
 });
 
 test.each(['/docs/package.json', '/docs/..%2freference.ts', '/docs/%2e%2e/reference.ts'])(
-  '%s is not there',
+  '%s does not exist',
   async (path) => {
     expect((await api.call('GET', path)).status).toBe(404);
   },

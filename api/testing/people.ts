@@ -1,4 +1,4 @@
-/** People in tests: users with passwords, and their log-ins. */
+/** Users in tests, with passwords and log-ins. */
 import { upsert } from '../../core/store/upsert.ts';
 import type { Role } from '../../contract/roles.ts';
 import { accounts } from '../../model/account.ts';
@@ -34,7 +34,7 @@ export interface Browser {
   readonly post: (path: string, body?: unknown, headers?: Record<string, string>) => Promise<Reply>;
 }
 
-/** Logs a user in, in a browser of its own. */
+/** Logs a user in, in a new browser. */
 export async function logIn(api: TestApi, email: string, as = password): Promise<Browser> {
   const body = JSON.stringify({ user_email: email, password: as });
   const reply = await api.call('POST', '/v2/session', { headers: ownPage, body });

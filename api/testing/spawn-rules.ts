@@ -1,6 +1,6 @@
 import type { SpawnRules } from '../dependencies.ts';
 
-/** Spawn rules for tests of other things. */
+/** Spawn rules for tests that do not depend on them. */
 export const spawnRules: SpawnRules = {
   defaultMaxIdleSeconds: 300,
   maxIdleSecondsLimit: 1000,
