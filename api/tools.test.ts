@@ -49,7 +49,7 @@ test('backends from before a time are counted, then stopped', async () => {
   expect(await Promise.all(early.map(kindOf))).toEqual(['hard', 'hard']);
 });
 
-test('where there is nothing to stop, even a dry run is complete', async () => {
+test('a dry run without backends to stop is complete', async () => {
   const { body } = await api.post(path, { before: '1990-01-01T00:00:00Z', dry_run: true });
   expect(body).toEqual({ status: 'ok', backend_count: 0, terminated_count: 0, is_complete: true });
 });
@@ -61,7 +61,7 @@ test.each([
   [{ before: '2001-01-01T00:00:00Z', hard: 'yes' }, 'hard'],
   [{ before: '2001-01-01T00:00:00Z', dry_run: 1 }, 'dry_run'],
   [{ before: '2001-01-01T00:00:00Z', after: 1 }, 'after'],
-])('%j is refused', async (body, field) => {
+])('%j is rejected', async (body, field) => {
   const { status, body: answer } = await api.post(path, body);
   expect([status, answer.error.message]).toEqual([400, expect.stringContaining(`${field}:`)]);
 });

@@ -21,7 +21,7 @@ describe('a text that is not well-formed', () => {
     ['spawn.executable.env.A', { spawn: { executable: { env: { A: half } } } }],
     ['spawn.executable.env.', { spawn: { executable: { env: { [half]: 'a' } } } }],
     ['', { [half]: 1 }],
-  ])('in a connect request is refused by its field (%s) before anything is written', async (field, body) => {
+  ])('in a connect request is rejected with its field (%s) before anything is written', async (field, body) => {
     const key = `key of ${field}`;
     const { status, body: answer } = await api.post(connectPath, { key, ...body });
     expect([status, answer.error.message]).toEqual([400, expect.stringContaining(field)]);
@@ -38,7 +38,7 @@ describe('a text that is not well-formed', () => {
     ['GET', '/v2/backend/%ED%A0%80/status', undefined, 'path: '],
     ['GET', '/v2/backend/%ED%A0%80/status/stream', undefined, 'path: '],
     ['GET', `/ready/abcdefghijkl/${'x'.repeat(43)}%ff/`, undefined, 'path: '],
-  ])('is refused by %s %s', async (method, path, body, problem) => {
+  ])('is rejected by %s %s', async (method, path, body, problem) => {
     const { status, body: answer } = await (method === 'GET' ? api.get(path) : api.post(path, body));
     expect([status, answer.error.message]).toEqual([400, expect.stringContaining(problem)]);
   });

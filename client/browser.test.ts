@@ -20,7 +20,7 @@ const parts = new AsyncDisposableStack();
 let api: TestApi;
 let browser: TestBrowser;
 let folder: string;
-/** Serves the built client and a page, and passes all other requests on to the API. */
+/** Serves the built client and a page, and forwards all other requests to the API. */
 const front = createServer((incoming, outgoing) => void answer(incoming, outgoing));
 let frontUrl: string;
 
@@ -41,7 +41,7 @@ inChromium(() => {
   });
   afterAll(async () => await parts.disposeAsync());
 
-  test('connects with the session of a person, and follows statuses over broken connections', async () => {
+  test('connects with the session of a user, and follows statuses across broken connections', async () => {
     await using opened = await browser.newPage();
     const { page } = opened;
     await openPage(page, frontUrl);
@@ -94,20 +94,20 @@ globalThis.berth = new BerthClient({ url, retryDelayMs: 1 });
 async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const [, file] = /^\/app\/([^?]+)/.exec(incoming.url ?? '') ?? [];
   if (file === 'page') outgoing.setHeader('content-type', 'text/html').end(html);
-  else if (file === undefined) passOn(incoming, outgoing);
+  else if (file === undefined) forward(incoming, outgoing);
   else {
     outgoing.setHeader('content-type', 'text/javascript');
     outgoing.end(await readFile(join(folder, 'dist', basename(file))));
   }
 }
 
-function passOn(incoming: IncomingMessage, outgoing: ServerResponse): void {
+function forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
   const { url = '', method, headers } = incoming;
-  const passed = request(api.base + url, { method, headers, agent: false }, (response) => {
+  const forwarded = request(api.base + url, { method, headers, agent: false }, (response) => {
     outgoing.writeHead(response.statusCode ?? 502, response.headers);
     response.on('error', () => outgoing.destroy()).pipe(outgoing);
   });
-  outgoing.once('close', () => passed.destroy());
-  passed.on('error', () => outgoing.destroy());
-  incoming.pipe(passed);
+  outgoing.once('close', () => forwarded.destroy());
+  forwarded.on('error', () => outgoing.destroy());
+  incoming.pipe(forwarded);
 }

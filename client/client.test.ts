@@ -1,4 +1,4 @@
-/** The client against the real API. A test that loses responses does so in the client's `fetch`: the API has handled the request. */
+/** The client against the real API. Tests lose responses in the client's `fetch`, after the API has handled the request. */
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { becomeServing, digestOf, openTestApi } from '../api/testing/test-api.ts';
@@ -19,7 +19,7 @@ function clientOf(options: Partial<ClientOptions> = {}): BerthClient {
   return new BerthClient({ url: api.base, token: api.token, retryDelayMs: 1, ...options });
 }
 
-/** Rejects with an error that a call throws. */
+/** Returns the error with which a call rejects. */
 async function errorOf(call: Promise<unknown>): Promise<BerthError> {
   const error = await call.then(
     () => undefined,
@@ -29,7 +29,7 @@ async function errorOf(call: Promise<unknown>): Promise<BerthError> {
   return error;
 }
 
-/** A `fetch` whose responses a test replaces after the API has handled the request. Notes the requests. */
+/** A `fetch` whose responses a test replaces after the API has handled the request. Records the requests. */
 function fetchWith(replace: (response: Response, count: number) => Response | Promise<Response>) {
   const sent: { method: string; path: string; headers: Headers }[] = [];
   const replacing = async (input: Parameters<typeof fetch>[0], init: RequestInit = {}) => {
@@ -51,8 +51,8 @@ function fetchThatLoses(times: number) {
   });
 }
 
-/** The response of a part that is not ready. */
-function refusal(status: number, retryAfter?: string): Response {
+/** The response of a component that is unavailable. */
+function unavailable(status: number, retryAfter?: string): Response {
   const headers = {
     'content-type': 'application/json',
     ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
@@ -61,7 +61,7 @@ function refusal(status: number, retryAfter?: string): Response {
   return new Response(JSON.stringify({ error }), { status, headers });
 }
 
-/** Adds a service with an image, in which no other test counts backends. */
+/** Adds a service with an image for one test, which counts its backends. */
 async function addService(name: string): Promise<string> {
   await api.addService(name);
   await api.addImage(`acme/${name}`, 'latest', digestOf('a'));
@@ -92,7 +92,7 @@ test('connects, waits until the backend is ready, and stops it', async () => {
   expect(await terminated).toMatchObject({ status: 'terminated', exit_error: true });
 });
 
-describe('repeats', () => {
+describe('retries', () => {
   test('a connect with a key whose response was lost: the second request finds the same backend', async () => {
     const { fetch, sent } = fetchThatLoses(1);
     const service = await addService('keyed');
@@ -115,37 +115,37 @@ describe('repeats', () => {
     ['502 of a proxy', 502],
     ['504 of a proxy', 504],
   ])('no connect without a key after %s', async (_what, status) => {
-    const { fetch, sent } = fetchWith(() => refusal(status));
+    const { fetch, sent } = fetchWith(() => unavailable(status));
     expect((await errorOf(clientOf({ fetch }).connect('acme/draw'))).status).toBe(status);
     expect(sent).toHaveLength(1);
   });
 
-  test.each([429, 503])('any request after %i with Retry-After, when that time is over', async (status) => {
+  test.each([429, 503])('any request after %i with Retry-After, when that time has passed', async (status) => {
     const waits = skipWaits(7_000);
-    const { fetch, sent } = fetchWith((response, count) => (count === 1 ? refusal(status, '7') : response));
+    const { fetch, sent } = fetchWith((response, count) => (count === 1 ? unavailable(status, '7') : response));
     await clientOf({ fetch }).connect('acme/draw');
     expect([sent.length, waits.length]).toEqual([2, 1]);
   });
 
   test('nothing for a server that asks for a long wait', async () => {
-    const { fetch, sent } = fetchWith(() => refusal(503, '3600'));
+    const { fetch, sent } = fetchWith(() => unavailable(503, '3600'));
     const error = await errorOf(clientOf({ fetch }).status('none'));
     expect([error.code, error.retryAfterMs, sent.length]).toEqual(['Unavailable', 3_600_000, 1]);
   });
 
-  test('a read, as often as the option says', async () => {
-    const { fetch, sent } = fetchWith(() => refusal(502));
+  test('a read, as often as the option `retries` allows', async () => {
+    const { fetch, sent } = fetchWith(() => unavailable(502));
     expect((await errorOf(clientOf({ fetch, retries: 2 }).service('acme/draw'))).status).toBe(502);
     expect(sent).toHaveLength(3);
   });
 
-  test('no request that the API refuses for what it says', async () => {
+  test('no request that the API rejects as invalid', async () => {
     const { fetch, sent } = fetchWith((response) => response);
     expect((await errorOf(clientOf({ fetch }).service('acme/other'))).code).toBe('ServiceNotFound');
     expect(sent).toHaveLength(1);
   });
 
-  test('a stop, which has succeeded if the backend has ended meanwhile', async () => {
+  test('a stop, which succeeds if the backend has ended meanwhile', async () => {
     const { backend_id: backend } = await clientOf().connect('acme/draw');
     const losing = fetchWith(async (response, count) => {
       if (count > 1) return response;
@@ -157,7 +157,7 @@ describe('repeats', () => {
     expect((await errorOf(clientOf().stop(backend))).code).toBe('BackendNotRunning');
   });
 
-  test('the creation of a service, which has succeeded if it exists then', async () => {
+  test('the creation of a service, which succeeds if the first attempt created it', async () => {
     await clientOf({ fetch: fetchThatLoses(1).fetch }).createService('acme/paint');
     expect((await errorOf(clientOf().createService('acme/paint'))).code).toBe('ServiceExists');
   });
@@ -185,7 +185,7 @@ describe('errors', () => {
     ['a page', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
     ['an error page', () => new Response('<html>', { status: 404, headers: { 'content-type': 'text/html' } })],
     ['a redirect', () => new Response(undefined, { status: 302, headers: { location: 'https://other.example' } })],
-  ])('%s is no response of the API', async (_what, page) => {
+  ])('%s is not a response of the API', async (_what, page) => {
     const { fetch, sent } = fetchWith(page);
     expect((await errorOf(clientOf({ fetch }).connect('acme/draw', { key: 'a' }))).code).toBe('UnexpectedResponse');
     expect(sent).toHaveLength(1);
@@ -198,17 +198,20 @@ describe('errors', () => {
   });
 
   test.each(['ftp://berth.example', 'https://berth.example/?a=b', 'https://me:pass@berth.example', 'berth.example'])(
-    'the address %s is refused',
+    'the address %s is rejected',
     (url) => {
       expect(() => clientOf({ url })).toThrow(TypeError);
     },
   );
 
-  test.each(['draw', 'acme/', 'acme/draw/default', '../draw', 'acme/..'])('%s names no service', async (name) => {
-    const { fetch, sent } = fetchWith((response) => response);
-    await expect(clientOf({ fetch }).service(name)).rejects.toThrow(TypeError);
-    expect(sent).toEqual([]);
-  });
+  test.each(['draw', 'acme/', 'acme/draw/default', '../draw', 'acme/..'])(
+    '%s is not the name of a service',
+    async (name) => {
+      const { fetch, sent } = fetchWith((response) => response);
+      await expect(clientOf({ fetch }).service(name)).rejects.toThrow(TypeError);
+      expect(sent).toEqual([]);
+    },
+  );
 });
 
 describe('time limits and signals', () => {
@@ -230,12 +233,12 @@ describe('time limits and signals', () => {
     await expect(call).rejects.toBe(reason);
   });
 
-  test('a signal ends the wait before a repetition', async () => {
+  test('a signal ends the wait before a retry', async () => {
     const controller = new AbortController();
     const reason = new Error('The page was closed');
     const { fetch, sent } = fetchWith(() => {
       setTimeout(() => controller.abort(reason));
-      return refusal(503, '30');
+      return unavailable(503, '30');
     });
     await expect(clientOf({ fetch }).status('one', controller)).rejects.toBe(reason);
     expect(sent).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** The generated types are those of the schemas. The compiler checks it: at run time there is nothing left to compare. */
+/** The generated types equal those of the schemas. Only the compiler checks this. */
 import { expectTypeOf, test } from 'vitest';
 import type { z } from 'zod';
 import type * as schemas from '../contract/backend.ts';

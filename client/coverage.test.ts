@@ -1,4 +1,4 @@
-/** Every endpoint has a method of the client. What the methods send, `methods.test.ts` checks against the real API. */
+/** Every endpoint has a method of the client. `methods.test.ts` checks the requests of the methods against the real API. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -30,17 +30,17 @@ test('an empty line of a log is an event', () => {
   expect(parsed('id: 1\ndata: \n\n').events).toEqual([{ ...one, data: '' }]);
 });
 
-test('an event without data is none, and its name does not stay for the next one', () => {
+test('an event without data is dropped, and its name does not apply to the next event', () => {
   expect(parsed('event: other\n\ndata: one\n\n').events).toEqual([{ id: undefined, type: 'message', data: 'one' }]);
 });
 
-test('the ID of an event that did not arrive whole does not count: the event is still to come', () => {
+test('the ID of an incomplete event is ignored, because the server must send the event again', () => {
   const { events, parser } = parsed('id: 1\ndata: one\n\nid: 2\ndata: tw');
   expect([events.length, parser.lastEventId]).toEqual([1, '1']);
   expect(parser.forNextStream().lastEventId).toBe('1');
 });
 
-test('the server sets the wait before a reconnect, also for the streams that follow', () => {
+test('the server sets the wait before a reconnect, also for later streams', () => {
   const { parser } = parsed('retry: 2000\n\nretry: soon\n\n');
   expect(parser.forNextStream().retryMs).toBe(2000);
 });

@@ -30,21 +30,21 @@ beforeAll(async () => {
 afterAll(async () => await parts.disposeAsync());
 
 function clientOf(headers: Readonly<Record<string, string>>, token?: string): BerthClient {
-  const noting = async (input: Parameters<typeof fetch>[0], init: RequestInit = {}) => {
+  const recording = async (input: Parameters<typeof fetch>[0], init: RequestInit = {}) => {
     called.add(endpointOf(init.method ?? 'GET', new URL(input).pathname));
     const all = { ...headers, ...(init.headers as Record<string, string>) };
     return await fetch(input, { ...init, headers: all });
   };
-  return new BerthClient({ url: api.base, token, fetch: noting, retries: 0 });
+  return new BerthClient({ url: api.base, token, fetch: recording, retries: 0 });
 }
 
-/** The endpoint of a request: of those that fit, the one with the fewest parameters. */
+/** The endpoint of a request: the matching one with the fewest parameters. */
 function endpointOf(method: string, path: string): keyof typeof endpoints {
-  const fitting = Object.entries(endpoints).filter(
+  const matching = Object.entries(endpoints).filter(
     (each) => each[1].method === method && new RegExp(`^${each[1].path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path),
   );
   const parameters = (template: string) => template.split('{').length;
-  const [first] = fitting.toSorted((a, b) => parameters(a[1].path) - parameters(b[1].path));
+  const [first] = matching.toSorted((a, b) => parameters(a[1].path) - parameters(b[1].path));
   if (!first) throw new Error(`The client has sent ${method} ${path}, which no endpoint answers`);
   return first[0] as keyof typeof endpoints;
 }
@@ -107,7 +107,7 @@ test('backends', async () => {
   // The node of this test has no metrics.
   await listed(berth.metrics(id, { signal: AbortSignal.timeout(200) })).catch(() => {});
   const stopping = berth.stop(id);
-  // The answer comes once the node has begun, or a while later: this is what a node does.
+  // The API answers when the node has begun to stop the backend, as the test does here, or a while later.
   await expect.poll(async () => (await api.store.get(backends, id))?.stop).toBeDefined();
   await api.change(id, (backend) =>
     becomeTerminated(backend, { kind: 'soft', reason: 'external', exitCode: 0 }, new Date()),
@@ -138,7 +138,7 @@ test('accounts, members, tokens and trust rules', async () => {
   expect((await listed(admin.accounts.platformAudit())).map(({ action }) => action)).toContain('createAccount');
 });
 
-test('a controller can stand for the options of any method', async () => {
+test('a controller can be passed as the options of any method', async () => {
   const controller = new AbortController();
   const reason = new Error('The page was closed');
   controller.abort(reason);
@@ -175,6 +175,6 @@ test('nodes', async () => {
   expect(await codeOf(admin.nodes.undrain('none'))).toBe('NodeNotFound');
 });
 
-test('there is no endpoint without a method', () => {
+test('every endpoint was called', () => {
   expect(Object.keys(endpoints).filter((name) => !called.has(name as keyof typeof endpoints))).toEqual([]);
 });

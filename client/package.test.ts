@@ -1,5 +1,5 @@
 // Takes about 8 s
-/** The package as its users get it: packed, installed in an empty project, run by plain Node and read by the compiler. */
+/** The published package: packed, installed in an empty project, run by plain Node and read by the compiler. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ test('contains code, types and nothing else', () => {
   expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json']);
 });
 
-test('needs nothing beside itself, and no API of Node', async () => {
+test('needs no other package, and no API of Node', async () => {
   const installed = JSON.parse(await readFile(join(project, 'package-lock.json'), 'utf8')) as { packages: object };
   expect(Object.keys(installed.packages)).toEqual(['', 'node_modules/berth-client']);
   const code = await Promise.all(

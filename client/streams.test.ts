@@ -25,19 +25,19 @@ const ended = (backend: Backend) => becomeTerminated(backend, { kind: null, reas
 const position = (index: number) => `1767225600.000000000-${String(index).padStart(8, '0')}`;
 const record = (index: number) => `${JSON.stringify({ at: position(index), line: `line ${index}` })}\n`;
 
-/** How the connection of a stream ends after the first piece: it breaks, or the server ends the stream, as when it is stopped. */
+/** How a stream ends early: its connection breaks, or the server ends it, as when the server stops. */
 type Ending = 'breaks' | 'ends';
 
-/** A client whose first streams end after some events. Notes the `Last-Event-ID` of each stream. */
-function clientWhoseStreams(...endings: { after: number; how: Ending }[]) {
+/** A client whose first streams are cut after some events. Records the `Last-Event-ID` of each stream. */
+function clientWithCuts(...cuts: { after: number; how: Ending }[]) {
   const opened: (string | null)[] = [];
   const cutting = async (input: Parameters<typeof fetch>[0], init: RequestInit = {}) => {
     const response = await fetch(input, { ...init });
     const headers = new Headers(init.headers);
     if (headers.get('accept') !== 'text/event-stream') return response;
     opened.push(headers.get('last-event-id'));
-    const ending = endings[opened.length - 1];
-    return ending && response.body ? new Response(response.body.pipeThrough(cut(ending)), response) : response;
+    const next = cuts[opened.length - 1];
+    return next && response.body ? new Response(response.body.pipeThrough(cut(next)), response) : response;
   };
   // The server asks for a wait of two seconds before a reconnect, which would take long in a test.
   const impatient = async (input: Parameters<typeof fetch>[0], init?: RequestInit) => {
@@ -97,10 +97,10 @@ describe('statuses', () => {
     expect(await statusesOf(berth, backend)).toEqual(['scheduled', 'waiting', 'ready', 'terminated']);
   });
 
-  test.each(['breaks', 'ends'] as const)('a stream that %s early goes on after its last event', async (how) => {
+  test.each(['breaks', 'ends'] as const)('a stream that %s early is continued after its last event', async (how) => {
     const backend = await started();
     await api.change(backend, ended);
-    const { berth, opened } = clientWhoseStreams({ after: 1, how }, { after: 2, how });
+    const { berth, opened } = clientWithCuts({ after: 1, how }, { after: 2, how });
     expect(await statusesOf(berth, backend)).toEqual(['scheduled', 'waiting', 'ready', 'terminated']);
     expect(opened).toEqual([null, '0', '2']);
   });
@@ -137,8 +137,8 @@ describe('statuses', () => {
     expect(seen).toEqual(['scheduled', 'waiting', 'ready']);
   });
 
-  test('of a backend that does not exist are an error, not an attempt after another', async () => {
-    const { berth, opened } = clientWhoseStreams();
+  test('of a backend that does not exist are an error without retries', async () => {
+    const { berth, opened } = clientWithCuts();
     const error = await statusesOf(berth, 'none').catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(BerthError);
     expect([(error as BerthError).code, opened.length]).toEqual(['BackendNotFound', 1]);
@@ -146,7 +146,7 @@ describe('statuses', () => {
 });
 
 describe('logs', () => {
-  /** A node that has two lines, and a third one when `isLast` is true. */
+  /** A node whose log has three lines. */
   const nodeWithLines = () => {
     answer = (path, response) => {
       const after = /after=(\S+)/.exec(path)?.[1] ?? '';
@@ -160,12 +160,12 @@ describe('logs', () => {
   };
 
   test.each(['breaks', 'ends'] as const)(
-    'a stream that %s early goes on after its last line, also when the backend has ended before',
+    'a stream that %s early is continued after its last line, even if the backend has ended',
     async (how) => {
       const backend = await started();
       await api.change(backend, ended);
       nodeWithLines();
-      const { berth, opened } = clientWhoseStreams({ after: 1, how });
+      const { berth, opened } = clientWithCuts({ after: 1, how });
       const lines = (await listed(berth.logs(backend))).map(({ line }) => line);
       expect(lines).toEqual(['line 0', 'line 1', 'line 2']);
       expect(opened.slice(0, 2)).toEqual([null, position(0)]);
@@ -175,7 +175,7 @@ describe('logs', () => {
   test('a stream that the server ends while the backend runs is opened again', async () => {
     const backend = await started();
     nodeWithLines();
-    const { berth, opened } = clientWhoseStreams({ after: 3, how: 'ends' });
+    const { berth, opened } = clientWithCuts({ after: 3, how: 'ends' });
     const seen = [];
     for await (const { line } of berth.logs(backend)) {
       seen.push(line);
@@ -185,24 +185,24 @@ describe('logs', () => {
     expect(new Set(opened)).toEqual(new Set([null, position(2)]));
   });
 
-  test('begin after a line that was read before', async () => {
+  test('begin after the line given as `after`', async () => {
     const backend = await started();
     await api.change(backend, ended);
     nodeWithLines();
-    const { berth } = clientWhoseStreams();
+    const { berth } = clientWithCuts();
     expect(await listed(berth.logs(backend, { after: position(1) }))).toEqual([{ id: position(2), line: 'line 2' }]);
   });
 
-  test('wait while the node is busy, as long as it asks for', async () => {
+  test('are retried after Retry-After while the node is busy', async () => {
     const backend = await started();
     await api.change(backend, ended);
-    let asked = 0;
+    let requests = 0;
     answer = (_path, response) => {
-      asked += 1;
-      if (asked === 1) response.writeHead(429).end();
-      else response.end(asked === 2 ? record(0) : '');
+      requests += 1;
+      if (requests === 1) response.writeHead(429).end();
+      else response.end(requests === 2 ? record(0) : '');
     };
-    const { berth } = clientWhoseStreams();
+    const { berth } = clientWithCuts();
     const waits = skipWaits(2_000);
     expect((await listed(berth.logs(backend))).map(({ line }) => line)).toEqual(['line 0']);
     expect(waits).toHaveLength(1);
@@ -213,7 +213,7 @@ test('metrics arrive until the backend has ended', async () => {
   const backend = await started();
   const metrics = { backend_id: backend, cpu_used: 1, sys_cpu: 2, mem_used: 3, mem_limit: 5, mem_available: 2 };
   answer = (_path, response) => void response.end(`${JSON.stringify(metrics)}\n`);
-  const { berth } = clientWhoseStreams();
+  const { berth } = clientWithCuts();
   const seen = [];
   for await (const each of berth.metrics(backend)) {
     seen.push(each);
@@ -223,7 +223,7 @@ test('metrics arrive until the backend has ended', async () => {
 });
 
 test('a stream that continues after the last status of a backend that has ended is complete', async () => {
-  const { berth, opened } = clientWhoseStreams();
+  const { berth, opened } = clientWithCuts();
   const id = await started();
   await api.change(id, ended);
   const after = String((await listed(berth.statuses(id))).length - 1);

@@ -15,7 +15,7 @@ const now = new Date('2026-01-01T00:00:00.000Z');
 const token = newAccessToken();
 const document = accessTokenDocument(token, { account: 'acme', name: 'ci', scopes: ['read'] }, now);
 
-test('a new access token is recognised, and stored by its hash alone', () => {
+test('a new access token is recognised, and stored only by its hash', () => {
   expect(parseToken(token)).toEqual({ secret: token });
   expect(document.id).toBe(hashToken(token));
   expect(JSON.stringify(document)).not.toContain(token);
@@ -38,7 +38,7 @@ test('an access token is usable until it expires or is revoked', () => {
   expect(isUsable({ ...document, revokedAt: now }, now)).toBe(false);
 });
 
-test('a token is issued behind the name of its account, which may contain dots', () => {
+test('a token is issued with its account as a prefix, which may contain dots', () => {
   expect(parseToken(tokenText(token, 'acme'))).toEqual({ account: 'acme', secret: token });
   expect(parseToken(tokenText(token, 'acme.example'))).toEqual({ account: 'acme.example', secret: token });
   expect(accessTokenDocument(tokenText(token, 'acme'), { name: 'ci', scopes: ['read'] }, now).id).toBe(document.id);
@@ -52,14 +52,14 @@ test('a revocation keeps the time of the first one, and the end of a token that 
   expect(revoke({ ...document, expiresAt: now, endsAt: now }, later)).toMatchObject({ revokedAt: later, endsAt: now });
 });
 
-test('the last use is kept to a minute', () => {
+test('the last use is recorded to a minute', () => {
   const used = recordUse(document, now);
   expect(used.lastUsedAt).toEqual(now);
   expect(recordUse(used, new Date(now.getTime() + 59_999))).toBe(used);
   expect(recordUse(used, new Date(now.getTime() + 60_000)).lastUsedAt).toEqual(new Date(now.getTime() + 60_000));
 });
 
-test('clients see the beginning of the hash as the ID', () => {
+test('the ID for clients is the beginning of the hash', () => {
   expect(document.id.startsWith(publicTokenId(document))).toBe(true);
   expect(publicTokenId(document)).toMatch(/^[0-9a-f]{20}$/);
 });

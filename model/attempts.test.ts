@@ -22,23 +22,23 @@ test('as many attempts as the capacity may be made at once, then one at a time',
   expect(takeAttempt(next.bucket, limit, { id: 'a', now: after(20) }).waitSeconds).toBe(20);
 });
 
-test('a refused attempt changes nothing', () => {
+test('a rejected attempt changes nothing', () => {
   const { bucket } = takeTimes(3);
   expect(takeAttempt(bucket, limit, { id: 'a', now: after(1) }).bucket).toBe(bucket);
 });
 
-test('a bucket fills up to its capacity and is of no use when it is full', () => {
+test('a bucket refills up to its capacity, and expires when it is full', () => {
   const { bucket } = takeTimes(3);
   expect(bucket.endsAt).toEqual(after(60));
   expect(takeAttempt(bucket, limit, { id: 'a', now: after(1000) }).bucket.left).toBe(2);
 });
 
-test('a clock that is set back makes no wait longer', () => {
+test('a clock that is set back does not make waits longer', () => {
   const { bucket } = takeTimes(3, after(1000));
   expect(takeAttempt(bucket, limit, { id: 'a', now: start }).waitSeconds).toBe(20);
 });
 
-test('an attempt that does not count can be made again', () => {
+test('an attempt that was uncounted can be made again', () => {
   const returned = returnAttempt(takeTimes(3).bucket, limit, start);
   expect(takeAttempt(returned, limit, { id: 'a', now: start }).waitSeconds).toBe(0);
 });

@@ -7,6 +7,6 @@ test.each([
   ['8080 if the image exposes several ports', undefined, [80, 443], { port: 8080 }],
   ['the only exposed port, and otherwise 8080', undefined, [8888], { port: 8888, otherwise: 8080 }],
   ['8080 if that is the only exposed port', undefined, [8080], { port: 8080 }],
-])('a container is expected on %s', (_what, configured, exposed, expected) => {
+])('a container should listen on %s', (_what, configured, exposed, expected) => {
   expect(expectedPorts(configured, exposed)).toEqual(expected);
 });

@@ -50,7 +50,7 @@ function ready(): Backend {
 describe('the idle time', () => {
   const touched = touch(ready(), later(10));
 
-  test('starts anew with every connection that is given out, but those of the same moment', () => {
+  test('restarts with every issued connection, except within a second of the last one', () => {
     expect(touched.touchedAt).toEqual(later(10));
     expect(touch(touched, later(10.9))).toBe(touched);
     expect(touch(touched, later(11)).touchedAt).toEqual(later(11));
@@ -59,20 +59,20 @@ describe('the idle time', () => {
     expect(touch(short, later(10.2)).touchedAt).toEqual(later(10.2));
   });
 
-  test('starts anew though the clock was set back', () => {
+  test('restarts even if the clock was set back', () => {
     expect(touch(touched, later(5)).touchedAt).toEqual(later(5));
   });
 
-  test('ends with a stop, unless a connection was given out since it was judged', () => {
+  test('ends with a stop, unless a connection was issued since the decision', () => {
     expect(sweepIdle(touched, later(10), later(310))).toMatchObject({
       status: 'terminating',
       stop: { kind: 'soft', reason: 'swept' },
     });
     expect(sweepIdle(ready(), undefined, later(310)).status).toBe('terminating');
-    for (const judgedBy of [later(9), undefined]) expect(sweepIdle(touched, judgedBy, later(310))).toBe(touched);
+    for (const lastTouch of [later(9), undefined]) expect(sweepIdle(touched, lastTouch, later(310))).toBe(touched);
   });
 
-  test('does not start anew when the end has begun', () => {
+  test('does not restart when the backend is ending', () => {
     const swept = sweepIdle(ready(), undefined, later(310));
     const ending = [
       swept,
@@ -86,14 +86,10 @@ describe('the idle time', () => {
   });
 });
 
-describe('a life', () => {
+describe('the lifecycle', () => {
   test('passes every status in order and keeps the whole history', () => {
-    const asked = requestStop(ready(), 'soft', 'swept', later(5));
-    const ended = becomeTerminated(
-      beginStop(asked, later(6)),
-      { ...terminationOf(beginStop(asked, later(6)), 0) },
-      later(7),
-    );
+    const stopping = beginStop(requestStop(ready(), 'soft', 'swept', later(5)), later(6));
+    const ended = becomeTerminated(stopping, { ...terminationOf(stopping, 0) }, later(7));
     expect(ended.history.map(({ status }) => status)).toEqual(
       backendStatuses.filter((each) => each !== 'hard-terminating'),
     );
@@ -108,7 +104,7 @@ describe('a life', () => {
     });
   });
 
-  test('never goes back, whatever is asked of it', () => {
+  test('never goes back, whatever the transition', () => {
     const moves: ((backend: Backend) => Backend)[] = [
       (backend) => assign(backend, 'node-2'),
       (backend) => advance(backend, 'loading', later(9)),
@@ -136,7 +132,7 @@ describe('a life', () => {
     expect([...seen].toSorted()).toEqual([...backendStatuses].toSorted());
   });
 
-  test('may jump ahead', () => {
+  test('may skip statuses', () => {
     expect(becomeTerminated(scheduled(), onItsOwn, later(1)).history.at(-1)).toMatchObject({
       status: 'terminated',
       lastStatus: 'scheduled',
@@ -144,7 +140,7 @@ describe('a life', () => {
     expect(becomeReady(assign(scheduled(), 'node-1'), address, later(1)).status).toBe('ready');
   });
 
-  test('ends once: what comes after changes nothing', () => {
+  test('ends once: later transitions change nothing', () => {
     const ended = becomeLost(ready(), later(5));
     expect(becomeTerminated(ended, onItsOwn, later(6))).toBe(ended);
     expect(beginStop(ended, later(6))).toBe(ended);
@@ -152,7 +148,7 @@ describe('a life', () => {
     expect(ended.live).toBe(false);
   });
 
-  test('times never decrease, whatever the clocks of the writers say', () => {
+  test('has times that never decrease, whatever the clocks of the writers', () => {
     const moves: ((backend: Backend, now: Date) => Backend)[] = [
       (backend, now) => advance(backend, 'loading', now),
       (backend, now) => becomeReady(backend, address, now),
@@ -167,27 +163,27 @@ describe('a life', () => {
     expect([early.readyAt, early.history.at(-1)?.time]).toEqual([start, start]);
   });
 
-  test('forgets its variables when it ends', () => {
+  test('drops the variables at the end', () => {
     expect(scheduled().env).toEqual({ SECRET: 'x' });
     expect('env' in becomeTerminated(ready(), onItsOwn, later(5))).toBe(false);
   });
 });
 
 describe('a node', () => {
-  test('takes a backend that waits, and no other one can', () => {
-    const taken = assign(scheduled(), 'node-1');
-    expect(taken.node).toBe('node-1');
-    expect(assign(taken, 'node-2')).toBe(taken);
+  test('claims a waiting backend, which no other node can claim then', () => {
+    const claimed = assign(scheduled(), 'node-1');
+    expect(claimed.node).toBe('node-1');
+    expect(assign(claimed, 'node-2')).toBe(claimed);
   });
 
-  test('does not take one that has ended', () => {
+  test('does not claim a backend that has ended', () => {
     const ended = becomeTerminated(scheduled(), onItsOwn, later(1));
     expect(assign(ended, 'node-1')).toBe(ended);
   });
 });
 
 describe('a stop', () => {
-  test('ends a backend that no node has taken at once', () => {
+  test('ends a backend that no node has claimed at once', () => {
     const stopped = requestStop(scheduled(), 'soft', 'external', later(1));
     expect(stopped.live).toBe(false);
     expect(stopped.history.at(-1)).toMatchObject({
@@ -197,9 +193,9 @@ describe('a stop', () => {
     });
   });
 
-  test('asked for twice is asked for once', () => {
-    const asked = requestStop(ready(), 'soft', 'external', later(5));
-    expect(requestStop(asked, 'soft', 'swept', later(6))).toBe(asked);
+  test('that is requested again changes nothing', () => {
+    const requested = requestStop(ready(), 'soft', 'external', later(5));
+    expect(requestStop(requested, 'soft', 'swept', later(6))).toBe(requested);
   });
 
   test('can be made harder, keeps its first reason, and never gets softer', () => {
@@ -210,20 +206,20 @@ describe('a stop', () => {
     expect(beginStop(hard, later(7)).status).toBe('hard-terminating');
   });
 
-  test('of a backend that has ended is refused', () => {
+  test('of a backend that has ended is rejected', () => {
     const ended = becomeTerminated(ready(), onItsOwn, later(5));
     expect(() => requestStop(ended, 'hard', 'external', later(6))).toThrow(
       expect.objectContaining({ name: ApiError.name, code: 'BackendNotRunning' }) as Error,
     );
   });
 
-  test('that was only asked for already counts as ending', () => {
+  test('counts as ending once it is requested', () => {
     expect(isEnding(ready())).toBe(false);
     expect(isEnding(requestStop(ready(), 'soft', 'external', later(5)))).toBe(true);
   });
 
-  test('that came too late does not claim the exit: it ended on its own', () => {
-    const asked = requestStop(ready(), 'soft', 'external', later(5));
-    expect(terminationOf(asked, 3)).toEqual({ kind: null, reason: null, exitCode: 3 });
+  test('that no node has begun is not the reason of an exit', () => {
+    const requested = requestStop(ready(), 'soft', 'external', later(5));
+    expect(terminationOf(requested, 3)).toEqual({ kind: null, reason: null, exitCode: 3 });
   });
 });

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(async () => await owned.disposeAsync());
 
-test('processes count together, and one that has not failed yet sees the failures of the others', async () => {
+test('processes count together, and a process without failures sees those of the others', async () => {
   const [one, two, three] = [new FailureLimits(store), new FailureLimits(store), new FailureLimits(store)];
   expect(await one.secondsToWait([failure])).toBe(0);
   const waits = [await one.count([failure]), await two.count([failure]), await one.count([failure])];
@@ -46,7 +46,7 @@ test('a flood of failures does not write once the bucket is empty', async () => 
   expect(writes).toBe(4);
 });
 
-test('failures of one network do not count for another', async () => {
+test('failures of one network are not counted for another', async () => {
   const limits = new FailureLimits(store);
   for (let i = 0; i < 4; i += 1) await limits.count([failure]);
   expect(await limits.secondsToWait([{ ...failure, id: 'tokens from 192.0.2.2' }])).toBe(0);

@@ -31,14 +31,14 @@ function backend(change: (fresh: Backend) => Backend = (fresh) => fresh): Backen
 }
 
 describe('a key', () => {
-  test('gets a higher fencing token with every assignment, also when its document was lost', () => {
+  test('gets a higher fencing token with every assignment, even if its document was lost', () => {
     const next = claimKey(key, key.id, 'second', start);
     expect(next.fencingToken).toBe(key.fencingToken + 1);
     expect(claimKey(undefined, key.id, 'third', after(1_000)).fencingToken).toBeGreaterThan(next.fencingToken);
     expect(Number.isSafeInteger(next.fencingToken)).toBe(true);
   });
 
-  test('is claimed only as it was seen', () => {
+  test('is claimed only if it is unchanged since it was read', () => {
     const claim = { id: key.id, backend: 'second', now: after(10) };
     expect(claimSeenKey(key, key, claim)).toMatchObject({ backend: 'second', fencingToken: key.fencingToken + 10 });
     expect(claimSeenKey(undefined, key, claim).backend).toBe('second');
@@ -66,7 +66,7 @@ describe('a key', () => {
     expect(holdsKey(undefined, key.fencingToken, start)).toBe(false);
   });
 
-  test('is let go, softly then by force, before its lease can end', () => {
+  test('loses its holder, softly and then by force, before its lease can end', () => {
     expect(renewEveryMs).toBeLessThan(leaseMs - softStopBeforeMs);
     expect(hardStopBeforeMs).toBeLessThan(softStopBeforeMs);
     expect(hardStopBeforeMs).toBeGreaterThan(0);
@@ -96,7 +96,7 @@ describe('the holder of a key', () => {
     expect(keyState(theKey, holder, { now })).toBe(state);
   });
 
-  test('held: its backend runs on a node that lives, though it could not renew', () => {
+  test('held: its backend runs on a live node that could not renew', () => {
     const late = { now: after(leaseMs), liveNode: 'node-1' };
     expect(keyState(key, running, late)).toBe('held');
     expect(keyState(key, requestStop(running, 'soft', 'swept', start), late)).toBe('ending');

@@ -11,11 +11,11 @@ function spawned(node: string | undefined, about: { days?: number; ended?: boole
   const plan = { id: 'b', account: 'acme', service: 'draw', environment: 'default', cluster: 'main', limits: {} };
   const createdAt = new Date(now.getTime() - days * 24 * 60 * 60 * 1000);
   const fresh = newBackend({ ...plan, imageDigest: 'sha256:0', maxIdleSeconds: 1, port: 8080, ...more }, createdAt);
-  const taken = node === undefined ? fresh : assign(fresh, node);
-  return ended ? becomeTerminated(taken, { kind: null, reason: null, exitCode: 0 }, now) : taken;
+  const claimed = node === undefined ? fresh : assign(fresh, node);
+  return ended ? becomeTerminated(claimed, { kind: null, reason: null, exitCode: 0 }, now) : claimed;
 }
 
-test('nodes that ran it this week, each once', () => {
+test('selects nodes that ran the environment this week, each once', () => {
   const recent = [
     spawned('one'),
     spawned('two', { days: 7 }),
@@ -25,11 +25,11 @@ test('nodes that ran it this week, each once', () => {
   expect(likelyNodes(environment, recent, now)).toEqual(['one', 'two']);
 });
 
-test('nodes that run it still, since whenever', () => {
+test('selects nodes that still run it, however long', () => {
   expect(likelyNodes(environment, [spawned('one', { days: 300, ended: false })], now)).toEqual(['one']);
 });
 
-test('not what no node took, and neither other environments nor clusters', () => {
+test('ignores backends without a node, of other environments and of other clusters', () => {
   const others = [spawned(undefined), spawned('b', { environment: 'staging' }), spawned('c', { cluster: 'gpu' })];
   expect(likelyNodes(environment, others, now)).toEqual([]);
 });

@@ -13,30 +13,30 @@ const grant: RegistryGrant = {
   access: [{ type: 'repository', name: 'acme/draw', actions: ['pull'] }],
 };
 
-test('a grant comes back as it was issued, until it expires', async () => {
+test('a grant is valid as it was issued, until it expires', async () => {
   const token = await grants.issue(grant, 60, now);
   expect(await grants.verify(token, now)).toEqual(grant);
   expect(await grants.verify(token, new Date(now.getTime() + 61_000))).toBeUndefined();
 });
 
-test('a grant says whether it mounts from all that its account has', async () => {
+test('a grant contains whether it may mount from all repositories of its account', async () => {
   const mounting: RegistryGrant = { ...grant, mountsOwn: true };
   expect(await grants.verify(await grants.issue(mounting, 60, now), now)).toEqual(mounting);
 });
 
-test('a grant of another platform is refused', async () => {
+test('a grant of another platform is rejected', async () => {
   const token = await new RegistryGrants(new PlatformSecret(randomBytes(32))).issue(grant, 60, now);
   expect(await grants.verify(token, now)).toBeUndefined();
 });
 
-test('forgeries are refused: no algorithm, another algorithm, another audience, changed claims', async () => {
+test('forgeries are rejected: no algorithm, another algorithm, another audience, changed claims', async () => {
   const [header, payload, signature] = (await grants.issue(grant, 60, now)).split('.') as [string, string, string];
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
   const sign = (body: string, key = secret.keyFor('registry grants 2026-01-01')) =>
     `${body}.${createHmac('sha256', key).update(body).digest('base64url')}`;
   const own = { alg: 'HS256', typ: 'JWT', kid: '2026-01-01' };
-  // What is signed here is taken where nothing is wrong with it: otherwise the rest would prove nothing.
+  // A correct token that is signed here is accepted. Otherwise the forgeries would prove nothing.
   expect(await grants.verify(sign(`${encode(own)}.${payload}`), now)).toEqual(grant);
   const withHeader = (fields: object, key?: Buffer) => sign(`${encode({ ...own, ...fields })}.${payload}`, key);
   const withClaims = (fields: object) => sign(`${header}.${encode({ ...claims, ...fields })}`);
@@ -69,33 +69,33 @@ test('forgeries are refused: no algorithm, another algorithm, another audience, 
   for (const forgery of forgeries) expect(await grants.verify(forgery, now)).toBeUndefined();
 });
 
-test('each day has a key of its own, which is taken as long as its grants live, in all processes', async () => {
-  const elsewhere = new RegistryGrants(secret);
+test('each day has its own key, which all processes accept as long as its grants are valid', async () => {
+  const otherProcess = new RegistryGrants(secret);
   const at = (hours: number) => new Date(now.getTime() + hours * 3_600_000);
   const kidOf = (token: string) => decodeProtectedHeader(token).kid;
   const token = await grants.issue(grant, 25 * 3600, at(23.9));
   expect(kidOf(token)).toBe('2026-01-01');
   expect(kidOf(await grants.issue(grant, 60, at(24)))).toBe('2026-01-02');
-  // The grant's whole life long, and in a process whose clock is behind; then never again.
+  // During the whole life of the grant, and in a process whose clock is behind, but not later.
   for (const hours of [-0.1, 23.9, 24, 48, 48.8]) {
     expect(await new RegistryGrants(secret).verify(token, at(hours))).toEqual(grant);
   }
-  expect(await elsewhere.verify(token, at(48.91))).toBeUndefined();
-  // Even if it said that it lives on: what a stolen key of an old day has signed.
+  expect(await otherProcess.verify(token, at(48.91))).toBeUndefined();
+  // A grant with a later expiry, signed with the stolen key of an old day, is rejected as well.
   const payload = Buffer.from(JSON.stringify({ ...decodeJwt(token), exp: 9_999_999_999 })).toString('base64url');
   const body = `${token.split('.')[0]}.${payload}`;
   const key = secret.keyFor('registry grants 2026-01-01');
   const stolen = `${body}.${createHmac('sha256', key).update(body).digest('base64url')}`;
-  expect(await elsewhere.verify(stolen, at(47))).toEqual(grant);
+  expect(await otherProcess.verify(stolen, at(47))).toEqual(grant);
   expect(await new RegistryGrants(secret).verify(stolen, at(72))).toBeUndefined();
-  expect(await elsewhere.verify(stolen, at(72))).toBeUndefined();
+  expect(await otherProcess.verify(stolen, at(72))).toBeUndefined();
 });
 
 test('no grant outlives its key', async () => {
   await expect(grants.issue(grant, 25 * 3600 + 1, now)).rejects.toThrow(RangeError);
 });
 
-test('a grant that was checked before still ends when it ends, and one that was refused stays refused', async () => {
+test('a cached grant still expires, and a rejected one stays rejected', async () => {
   const fresh = new RegistryGrants(secret);
   const token = await fresh.issue(grant, 60, now);
   const at = (seconds: number) => new Date(now.getTime() + seconds * 1000);
@@ -106,7 +106,7 @@ test('a grant that was checked before still ends when it ends, and one that was 
   expect(await fresh.verify(token.slice(0, -1), at(1))).toBeUndefined();
 });
 
-test('the platform secret must be long, and gives every purpose its own key', () => {
+test('the platform secret must be long, and derives a separate key for every purpose', () => {
   expect(() => new PlatformSecret(randomBytes(31))).toThrow('at least 32 bytes');
   expect(secret.keyFor('one')).not.toEqual(secret.keyFor('two'));
   expect(secret.deriver('one')('text')).toBe(secret.deriver('one')('text'));

@@ -41,7 +41,7 @@ test('the route of a held key moves to a newer holder, and never back', () => {
   const [older, newer] = [6, 7].map((fencingToken) =>
     newRoute('token', { backend: `backend-${fencingToken}`, held: { ...held, fencingToken } }),
   );
-  if (!older || !newer) throw new Error('There are two');
+  if (!older || !newer) throw new Error('A route is missing');
   const now = new Date(5);
   expect(movedRoute(undefined, older, now)).toBe(older);
   expect(movedRoute(older, newer, now)).toEqual({ ...newer, movedAt: now });

@@ -9,7 +9,7 @@ test('a label is the base32 of RFC 4648, in lower case', () => {
   expect(labelOfToken(token)).toBe(`mzxw6ytboi${'a'.repeat(42)}`);
 });
 
-test('every token has a label that DNS allows, and the label leads back to it, in any case', () => {
+test('every token has a label that DNS allows, and the label decodes to the token, in upper or lower case', () => {
   for (let i = 0; i < 1_000; i += 1) {
     const token = newToken();
     const label = labelOfToken(token);
@@ -19,7 +19,7 @@ test('every token has a label that DNS allows, and the label leads back to it, i
   }
 });
 
-test('each character of a label counts: no other label has the same token', () => {
+test('each character of a label is significant: no other label has the same token', () => {
   const token = newToken();
   const label = labelOfToken(token);
   const others = label.split('').flatMap((own, at) =>
@@ -64,7 +64,7 @@ test.each([
   `${'1'.repeat(52)}.localhost`,
   `${label.slice(0, 51)}b.localhost`,
   '',
-])('is no host of a session: %s', (host) => {
+])('is not the host of a session: %s', (host) => {
   expect(tokenOfHost(host, 'localhost')).toBeUndefined();
 });
 

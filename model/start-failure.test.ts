@@ -11,11 +11,11 @@ test.each([
     'The container exited with code 127 before it was ready: a program was not found.',
   ],
   [{ terminationReason: null, exitCode: null }, 'The container ended before it was ready.'],
-] as const)('%j: %s', (entry, words) => {
-  expect(whyNotStarted(entry)).toBe(words);
+] as const)('%j: %s', (entry, text) => {
+  expect(whyNotStarted(entry)).toBe(text);
 });
 
-test('a backend that was ready has started', () => {
+test('the end of a backend that was ready is not a start failure', () => {
   const time = new Date();
   const isFailure = (lastStatus: 'waiting' | 'ready') => isStartFailure({ status: 'terminated', time, lastStatus });
   expect([isFailure('waiting'), isFailure('ready'), isStartFailure({ status: 'ready', time })]).toEqual([

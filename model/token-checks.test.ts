@@ -19,7 +19,7 @@ let bus: Bus;
 let clock: ManualClock;
 beforeEach(async () => {
   clock = new ManualClock();
-  // What is remembered has an age by the machine's time.
+  // The cache uses the machine's time.
   vi.useFakeTimers({ toFake: ['performance'] });
   owned = new AsyncDisposableStack();
   store = owned.use(await openTestStore());
@@ -37,7 +37,7 @@ async function pass(ms: number): Promise<void> {
   await clock.advance(ms);
 }
 
-/** The checks of another process: with a bus of its own, they hear of nothing. */
+/** The checks of another process. With a separate bus, they receive no messages. */
 async function openChecks(onBus: Bus = bus, through: Store = store): Promise<TokenChecks> {
   const checks = owned.use(new TokenChecks({ store: through, bus: onBus, clock, log }));
   await checks.listen();
@@ -58,7 +58,7 @@ async function revokeInStore(id: string): Promise<void> {
   await store.update(accessTokens, id, (token) => revoke(token, new Date()));
 }
 
-test('a published revocation takes effect at once, in every process that hears of it', async () => {
+test('a published revocation takes effect at once, in every process that receives the message', async () => {
   const [here, there] = [await openChecks(), await openChecks()];
   const id = await addToken();
   expect(await here.permissionsOf(id)).toMatchObject({ account: 'acme' });
@@ -70,7 +70,7 @@ test('a published revocation takes effect at once, in every process that hears o
   expect(await there.permissionsOf(id)).toBeUndefined();
 });
 
-test('a process that hears nothing reads a revocation from the store within a second, and ends open streams', async () => {
+test('a process that receives no message reads a revocation from the store within a second, and ends open streams', async () => {
   const checks = await openChecks(owned.use(openInProcessBus({ log })));
   const id = await addToken();
   const permissions = await checks.permissionsOf(id);
@@ -82,7 +82,7 @@ test('a process that hears nothing reads a revocation from the store within a se
   await expect.poll(() => watch.signal.aborted, { interval: 5 }).toBe(true);
 });
 
-test('a token is read a few times a second, however often it is checked, and its use noted once', async () => {
+test('a token is read a few times a second, however often it is checked, and its use is recorded once', async () => {
   const calls: string[] = [];
   const counted = new Proxy(store, {
     get: (target, name) => {
@@ -105,7 +105,7 @@ test('a token is read a few times a second, however often it is checked, and its
   await expect.poll(async () => (await store.get(accessTokens, id))?.lastUsedAt).toBeInstanceOf(Date);
 });
 
-test('a token allows what its user may do now, and ends with the user', async () => {
+test('a token allows what its user may do now, and is invalid once the user is disabled', async () => {
   const checks = await openChecks();
   const user = { id: 'ada@example.com', isAdmin: false, accounts: ['acme'], createdAt: new Date() };
   await store.insert(users, user);

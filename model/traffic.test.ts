@@ -7,7 +7,7 @@ function counted(proxy: string, second: number): Traffic {
   return { id: `${proxy}/${second}`, backend: 'b', proxy, ...counts, writtenAt: new Date(second * 1_000) };
 }
 
-test('the traffic of a backend is the sum of what all proxies have counted, and only live ones have open connections', () => {
+test('the traffic of a backend is the sum of the counts of all proxies, and only live proxies have open connections', () => {
   const documents = [counted('dead', 1), counted('alive', 3), counted('alive', 2)];
   expect(sumTraffic(documents, (proxy) => proxy === 'alive')).toEqual({
     requests: 3,
@@ -18,6 +18,6 @@ test('the traffic of a backend is the sum of what all proxies have counted, and 
   });
 });
 
-test('a backend without traffic has none', () => {
+test('the traffic of a backend without documents is zero', () => {
   expect(sumTraffic([], () => true)).toMatchObject({ requests: 0, openConnections: 0, writtenAt: undefined });
 });

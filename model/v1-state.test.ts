@@ -27,7 +27,7 @@ const waiting = advance(starting, 'waiting', at(3));
 const ready = becomeReady(waiting, { host: '127.0.0.1', port: 1 }, at(4));
 const stopping = beginStop(requestStop({ ...ready, node: 'node-1' }, 'soft', 'external', at(5)), at(5));
 
-test('two statuses are one state, which lasts since the first of them', () => {
+test('consecutive statuses of one state are one entry, with the time of the first status', () => {
   expect(v1States(becomeTerminated(stopping, { kind: 'soft', reason: 'swept', exitCode: 0 }, at(6)).history)).toEqual([
     { state: 'Loading', time: at(0), position: 0 },
     { state: 'Starting', time: at(2), position: 2 },
@@ -64,7 +64,7 @@ const onItsOwn: readonly [string, Backend, number | null, string][] = [
 ];
 
 test.each(onItsOwn)(
-  'a backend that ended on its own while %s (%#) is as its exit code says',
+  'a backend that ended on its own while %s (%#) has a state by its exit code',
   (_name, before, exitCode, state) => {
     const ended = becomeTerminated(before, { kind: null, reason: null, exitCode }, at(9));
     expect(currentV1State(ended.history).state).toBe(state);

@@ -1,4 +1,4 @@
-/** A node of tests of streams: a gateway whose responses the test writes. */
+/** A node for tests of streams: a gateway whose responses the test writes. */
 import type { RequestListener } from 'node:http';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { newServer } from '../../core/http/listener.ts';

@@ -63,7 +63,7 @@ test('the body of a spawn may be missing', async () => {
   expect((await api.call('POST', `/token/${token}/spawn`)).body.spawned).toBe(true);
 });
 
-test('only variables that begin with PLATFORM_ can be passed, and none that the owner or the platform has set', async () => {
+test('only variables that begin with PLATFORM_ can be passed, and they do not override those of the owner and the platform', async () => {
   const token = await newToken({ env: { PLATFORM_ROOM: 'fixed' } });
   for (const name of ['LD_PRELOAD', 'PATH', 'platform_room', 'SESSION_BACKEND_ID', 'PORT', ' PLATFORM_X']) {
     const { status, body } = await spawnWith(token, { env: { [name]: 'x' } });
@@ -96,7 +96,7 @@ test('a token with a lock returns the backend that holds it', async () => {
   expect((await spawnWith(token)).body).toMatchObject({ name: first.name, url: first.url, spawned: false });
 });
 
-test('a revoked token spawns nothing, at once', async () => {
+test('a revoked token is rejected at once', async () => {
   const token = await newToken();
   expect((await revoke(token)).body).toEqual({ status: 'ok' });
   const { status, body } = await spawnWith(token);
@@ -105,7 +105,7 @@ test('a revoked token spawns nothing, at once', async () => {
   expect((await revoke(token)).body.error.code).toBe('SpawnTokenNotFound');
 });
 
-test('only its account, with the scope, creates and revokes a token', async () => {
+test('creating and revoking a token needs the scope in its account', async () => {
   const token = await newToken();
   const weak = await api.tokenFor('acme', ['read', 'connect', 'push', 'deploy']);
   const other = await api.tokenFor('other', ['manage']);
@@ -124,7 +124,7 @@ test.each(['guessed', `berth_spawn_${'a'.repeat(43)}`, 'berth_spawn_', '%00', 'a
   },
 );
 
-test('a token that does not exist is refused before the body is read', async () => {
+test('a token that does not exist is rejected before the body is read', async () => {
   const body = JSON.stringify({ env: { PLATFORM_A: 'x'.repeat(2 * 1024 * 1024) } });
   const headers = { 'content-type': 'application/json' };
   expect((await api.call('POST', '/token/guessed/spawn', { headers, body })).status).toBe(404);
@@ -142,6 +142,6 @@ test.each([
   [{ service_environment: 'nope' }, 'EnvironmentNotFound'],
   [{ port: 0 }, 'BadRequest'],
   [{ user: 'ada' }, 'BadRequest'],
-])('a token with the options %j is refused when it is created', async (options, code) => {
+])('the creation of a token with the options %j is rejected', async (options, code) => {
   expect((await api.post(createPath, options)).body.error.code).toBe(code);
 });

@@ -33,7 +33,7 @@ async function variablesOf(name: string): Promise<Readonly<Record<string, string
 }
 
 describe.each(forms)('$form', ({ prefix }) => {
-  test('spawns a backend that v2 knows, shows its state and stops it', async () => {
+  test('spawns a backend that v2 also finds, shows its state and stops it', async () => {
     const { status, headers, body } = await api.post(spawnPath(prefix));
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json']);
     expect(body).toEqual({
@@ -58,7 +58,7 @@ describe.each(forms)('$form', ({ prefix }) => {
     expect([again.status, again.body.error.code]).toEqual([409, 'BackendNotRunning']);
   });
 
-  test('passes tag, grace period, lock and variables on', async () => {
+  test('applies tag, grace period, lock and variables', async () => {
     const { body } = await api.post(spawnPath(prefix), {
       tag: 'older',
       grace_period_seconds: 60,
@@ -105,7 +105,7 @@ describe.each(forms)('$form', ({ prefix }) => {
     [{ env: { COUNT: 1 } }, 'env.COUNT'],
     [{ key: 'room' }, 'key'],
     [{ service_environment: '../x' }, 'service_environment'],
-  ])('refuses %j and names the field', async (request, field) => {
+  ])('rejects %j and names the field', async (request, field) => {
     const { status, body } = await api.post(spawnPath(prefix), request);
     expect([status, body.error.code]).toEqual([400, 'BadRequest']);
     expect(body.error.message).toContain(`${field}:`);
@@ -138,7 +138,7 @@ describe.each(forms)('$form', ({ prefix }) => {
     expect((await api.get('/v2/account/acme/services')).body.services).toContain(name);
   });
 
-  test('auth accepts every valid token, and no other', async () => {
+  test('auth accepts every valid token, and rejects others', async () => {
     const pusher = await api.tokenFor('acme', ['push']);
     const valid = await api.get(`${prefix}/auth`, pusher);
     expect([valid.status, valid.body.status]).toEqual([200, 'ok']);
@@ -146,7 +146,7 @@ describe.each(forms)('$form', ({ prefix }) => {
     expect((await api.call('GET', `${prefix}/auth`)).status).toBe(401);
   });
 
-  test('the readiness page, found by the name alone, leads to the URL of the spawn', async () => {
+  test('the readiness page needs only the name, and leads to the URL of the spawn', async () => {
     const { name, url } = (await api.post(spawnPath(prefix))).body;
     const path = `${prefix}/backend/${name}/ready`;
     const waiting = await api.call('GET', path);
@@ -165,14 +165,14 @@ describe('variables that the platform sets', () => {
   const forged = { PORT: '1', PLATFORM_SERVICE: 'forged' };
 
   test.each(['PORT', 'SESSION_BACKEND_ID', 'SESSION_BACKEND_KEY', 'SESSION_BACKEND_FENCING_TOKEN', 'PLATFORM_SERVICE'])(
-    'v1 refuses %s by name',
+    'v1 rejects %s by name',
     async (name) => {
       const { status, body } = await api.post(spawnPath('/v1'), { env: { [name]: 'x' } });
       expect([status, body.error.message]).toEqual([400, expect.stringContaining(`env.${name}`)]);
     },
   );
 
-  test('v1 leaves the names of the earliest form to the user', async () => {
+  test('v1 accepts variables that only the earliest form reserves', async () => {
     const { body } = await api.post(spawnPath('/v1'), { env: { PLATFORM_NAME: 'mine' } });
     expect(await variablesOf(body.name)).toEqual({ PLATFORM_NAME: 'mine', PLATFORM_SERVICE: 'draw' });
   });
@@ -182,7 +182,7 @@ describe('variables that the platform sets', () => {
     const { status, body } = await api.post(spawnPath(''), { env });
     expect(status).toBe(200);
     expect(await variablesOf(body.name)).toEqual({
-      PORT: '1', // The worker overrides it: only it has the last word on the port.
+      PORT: '1', // The worker overrides it.
       PLATFORM_NAME: body.name,
       PLATFORM_SERVICE: 'draw',
       PLATFORM_URL: body.url,
@@ -195,7 +195,7 @@ describe('variables that the platform sets', () => {
     expect(await variablesOf(id)).toEqual({});
   });
 
-  test('the URL is nowhere in the store, for its token is stored as a hash only', async () => {
+  test('the store contains only a hash of the token in the URL', async () => {
     const { name, url } = (await api.post(spawnPath(''))).body;
     const token = url.split('/').at(-2);
     expect(JSON.stringify(await backendOf(name))).not.toContain(token);

@@ -54,7 +54,7 @@ test.each(forms)('$form streams each state once, and ends with the backend', asy
   expect((await api.call('GET', path, { headers: last })).status).toBe(204);
 });
 
-test('the earliest form streams to clients that ask for an event stream, and v1 to all', async () => {
+test('the earliest form streams only to clients that accept an event stream, v1 to all clients', async () => {
   await using api = await openTestApi();
   const id = await spawned(api);
   await api.post(`/backend/${id}/terminate`);
@@ -86,7 +86,7 @@ test.each(forms)('a backend that does not exist has no state in $form', async ({
   }
 });
 
-test('a HEAD request gets the head of a stream that goes on', async () => {
+test('a HEAD request gets the head of an open stream', async () => {
   await using api = await openTestApi();
   const id = await spawned(api);
   const headers = { ...streamHeaders, authorization: `Bearer ${api.token}` };

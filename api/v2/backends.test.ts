@@ -35,7 +35,7 @@ describe('backends', () => {
     expect(resumed.body.match(/^data:/gm)).toHaveLength(1);
   });
 
-  test('are listed: running ones of an account, all of a service within a time range range', async () => {
+  test('are listed: the running ones of an account, or all of a service within a time range', async () => {
     await api.addService('other');
     await api.addImage('acme/other', 'latest', digestOf('b'));
     const first = (await api.post('/v2/service/acme/other/connect')).body.backend_id;
@@ -53,7 +53,7 @@ describe('backends', () => {
     expect((await api.get('/v2/service/acme/other/backends?start=yesterday')).status).toBe(400);
   });
 
-  test('show their traffic, and of dead proxies no open connections', async () => {
+  test('show their traffic, without the open connections of dead proxies', async () => {
     const { body } = await api.post(connectPath);
     const path = `/v2/backend/${body.backend_id}/traffic`;
     const none = { backend_id: body.backend_id, requests: 0, bytes_in: 0, bytes_out: 0, open_connections: 0 };

@@ -51,24 +51,24 @@ describe('a connect request', () => {
       'spawn.executable.resource_limits.memory_limit_bytes: At most 17179869184',
     ],
     ['a reserved variable', { spawn: { executable: { env: { PORT: '1' } } } }, 'spawn.executable.env.PORT'],
-    ['a variable that is no text', { spawn: { executable: { env: { A: 1 } } } }, 'spawn.executable.env.A'],
+    ['a variable that is not a text', { spawn: { executable: { env: { A: 1 } } } }, 'spawn.executable.env.A'],
     ['a user with a line break', { user: 'a\r\nx-verified-secret: b' }, 'user: Control'],
     ['a user that is too long', { user: 'ü'.repeat(513) }, 'user: Too long'],
     ['auth that is too large', { auth: { a: 'x'.repeat(9000) } }, 'auth: Too large'],
-    ['auth that is no object', { auth: ['a'] }, 'auth'],
-    ['a list for a body', [1], 'The body'],
-  ])('refuses %s, and names it', async (_what, body, message) => {
+    ['auth that is not an object', { auth: ['a'] }, 'auth'],
+    ['a list as the body', [1], 'The body'],
+  ])('rejects %s, and names it', async (_what, body, message) => {
     const { status, body: answer } = await api.post(connectPath, body);
     expect([status, answer.error.code]).toEqual([400, 'BadRequest']);
     expect(answer.error.message).toContain(message);
   });
 
-  test.each(['a\u0000b', 'a\r\nb', '\u007F', '\u0085'])('refuses the key %j for its control character', async (key) => {
+  test.each(['a\u0000b', 'a\r\nb', '\u007F', '\u0085'])('rejects the key %j for its control character', async (key) => {
     const { status, body } = await api.post(connectPath, { key });
     expect([status, body.error.message]).toEqual([400, 'key: Control characters are not allowed']);
   });
 
-  test('takes keys as they are: those that look alike are different keys, and none is a path', async () => {
+  test('does not normalize keys: similar keys are different, and no key is a path', async () => {
     const names = [
       'cafe',
       'caf\u00E9',

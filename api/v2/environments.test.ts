@@ -42,12 +42,12 @@ test('an environment is created, shown, spawned in, and deleted', async () => {
     const { status, body: answer } = await api.post(`/v2/service/acme/draw/staging/${action}`, body);
     expect([status, answer.error.code]).toEqual([404, 'EnvironmentNotFound']);
   }
-  // Its backends run on, and keep their keys.
+  // Its backends keep running, with their keys.
   expect((await api.get(`/v2/backend/${id}`)).body.statuses.at(-1).status).toBe('scheduled');
   expect((await api.post('/v2/service/acme/draw/connect', { key: 'kept' })).body.backend_id).toBe(id);
 });
 
-test('what is left out is the platform default', async () => {
+test('omitted fields have the defaults of the platform', async () => {
   await api.post(path, { name: 'plain' });
   const { environments } = (await api.get(path)).body;
   expect(environments.find((each: { name: string }) => each.name === 'plain')).toMatchObject({
@@ -56,7 +56,7 @@ test('what is left out is the platform default', async () => {
   });
 });
 
-test('the default environment stays', async () => {
+test('the default environment cannot be deleted', async () => {
   const { status, body } = await api.post('/v2/service/acme/draw/default/delete');
   expect([status, body.error.message]).toEqual([400, expect.stringContaining('environment:')]);
   expect((await api.post('/v2/service/acme/draw/connect')).status).toBe(200);
@@ -72,7 +72,7 @@ test.each([
   [{ name: 'b', more: 1 }, 400, 'BadRequest', 'more'],
   [{ name: 'b', image_tag: 'absent' }, 404, 'ImageNotFound', 'absent'],
   [{ name: 'default' }, 409, 'EnvironmentExists', 'default'],
-])('%j is refused', async (request, status, code, named) => {
+])('%j is rejected', async (request, status, code, named) => {
   const answer = await api.post(path, request);
   expect([answer.status, answer.body.error.code]).toEqual([status, code]);
   expect(answer.body.error.message).toContain(named);

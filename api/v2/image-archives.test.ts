@@ -24,7 +24,7 @@ describe('image archives', () => {
     expect((await api.get(archive, otherToken)).body.error.code).toBe('ServiceNotFound');
   });
 
-  test('a process that cannot read images reports what to do', async () => {
+  test('a process that cannot read images returns an error that says what to do', async () => {
     const replies = [await send(api.token), await api.get(`${path}/${digestOf('a')}/archive`)];
     for (const { status, body } of replies) {
       expect([status, body.error.code, body.error.message]).toEqual([

@@ -44,7 +44,7 @@ function variablesOf(backend: Backend): Readonly<Record<string, string>> {
   return own;
 }
 
-test('every setting is shown as it was set, but for secrets, of which the names are', async () => {
+test('every setting is shown as it was set, secrets only by name', async () => {
   expect((await api.get(path)).body).toEqual(unset);
   const limits = { memory_limit_bytes: 64 * 1024 * 1024, cpu_period_percent: 50, cpu_time_limit: 60 };
   await change({
@@ -72,7 +72,7 @@ test('every setting is shown as it was set, but for secrets, of which the names 
   expect(JSON.stringify(await api.store.get(services, 'acme/draw'))).not.toContain('hunter2');
 });
 
-test('what is left out stays, and null restores the default', async () => {
+test('omitted fields stay unchanged, and null restores the default', async () => {
   await change({ security_profile: 'none', egress: 'none', readiness: { type: 'healthcheck' } });
   await change({ port: 3000, max_idle_seconds: 60, resource_limits: {}, env: { A: '1', B: '2' }, secrets: { C: '3' } });
   await change({ env: { A: null, D: '4' } });
@@ -116,7 +116,7 @@ test('backends get the settings', async () => {
   expect(JSON.stringify(backend)).not.toContain('hunter2');
 });
 
-test('a connect request overrides them, each by itself', async () => {
+test('a connect request overrides each of them separately', async () => {
   await change({
     max_idle_seconds: 60,
     resource_limits: { memory_limit_bytes: 64 * 1024 * 1024, cpu_time_limit: 60 },
@@ -142,18 +142,18 @@ test('spawns of the older generations get them too', async () => {
   expect(variablesOf(earliest)).toMatchObject({ MODE: 'a', PASSWORD: 'mine', PLATFORM_NAME: earliest.id });
 });
 
-test('a platform that allows less than a setting has the last word', async () => {
+test('the limits of the platform override a higher setting', async () => {
   await api.store.update(services, 'acme/draw', (service) => ({ ...service, settings: { maxIdleSeconds: 5_000 } }));
   expect((await spawned()).maxIdleSeconds).toBe(1_000);
 });
 
-test('backends that run already keep what they have', async () => {
+test('running backends keep their settings', async () => {
   const { id } = await spawned({ key: 'kept' });
   await change({ max_idle_seconds: 60, env: { MODE: 'a' } });
   expect(await api.store.get(backends, id)).toMatchObject({ maxIdleSeconds: 300 });
 });
 
-test('the settings of a deleted service are not those of a new one', async () => {
+test('a new service does not inherit the settings of a deleted one', async () => {
   await api.addService('short');
   await api.post('/v2/service/acme/short/settings', { port: 3000, secrets: { A: 'b' } });
   await api.post('/v2/service/acme/short/delete');
@@ -194,20 +194,20 @@ test.each([
   [{ egress: [] }, 'egress'],
   [{ egress: ['10.0.0.1'] }, 'egress.0'],
   [{ egress: ['fd00::/8'] }, 'egress.0'],
-])('%j is refused and changes nothing', async (body, field) => {
+])('%j is rejected and changes nothing', async (body, field) => {
   const { status, body: answer } = await api.post(path, body);
   expect([status, answer.error.code]).toEqual([400, 'BadRequest']);
   expect(answer.error.message).toContain(`${field}:`);
   expect((await api.get(path)).body).toEqual(unset);
 });
 
-test('variables add up over several changes', async () => {
+test('the limit of variables applies to the sum of several changes', async () => {
   const half = (letter: string) => Object.fromEntries(Array.from({ length: 130 }, (_, i) => [`${letter}${i}`, '']));
   await change({ env: half('A') });
   expect((await api.post(path, { env: half('B') })).body.error.message).toContain('env:');
 });
 
-test('only its account, with the scope, reads and changes them', async () => {
+test('reading and changing them needs the scope in their account', async () => {
   const reader = await api.tokenFor('acme', ['read']);
   const other = await api.tokenFor('other', ['read', 'manage']);
   expect((await api.get(path, reader)).status).toBe(200);

@@ -68,7 +68,7 @@ describe('services', () => {
     expect((await api.get(path)).body).toEqual({ public: false });
   });
 
-  test('list their images, the newest first', async () => {
+  test('list their images, newest first', async () => {
     await api.addImage('acme/draw', 'v3', digestOf('d'));
     const { images: shown } = (await api.get('/v2/service/acme/draw/images')).body;
     expect(shown[0]).toEqual({

@@ -1,6 +1,6 @@
 import type { BackendPlan } from '../backend.ts';
 
-/** The plan of a backend, with default values for whatever a test does not set. */
+/** The plan of a backend, with default values for fields that a test does not set. */
 export function backendPlan(more: Partial<BackendPlan> = {}): BackendPlan {
   return {
     id: 'backend00001',
