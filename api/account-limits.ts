@@ -26,7 +26,7 @@ interface Running {
 interface LimitDeps {
   readonly store: Store;
   readonly clock: Clock;
-  /** For accounts without limits of their own. 0: no limit. */
+  /** For accounts without their own limits. 0: no limit. */
   readonly defaultLimits: Required<AccountLimits>;
 }
 

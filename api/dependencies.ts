@@ -31,7 +31,7 @@ import type { PullProgresses } from './ready/pull-progress.ts';
 export interface PublicUrls {
   readonly api: string;
   readonly proxy: string;
-  /** The URL of sessions with a host of their own, with `*` for the label. Absent: there are none. */
+  /** The URL of sessions with their own hosts, with `*` for the label. Absent: all sessions share the proxy's host. */
   readonly sessions?: string | undefined;
   /** Host and port, as in an image's name. */
   readonly registryHost: string;
@@ -116,7 +116,7 @@ export interface ApiDependencies {
   readonly oidcIssuers: readonly string[];
   /** How many invalid tokens a network may send in a minute, across processes. 0: no limit. */
   readonly invalidTokensPerMinute: number;
-  /** For accounts without limits of their own. 0: no limit. */
+  /** For accounts without their own limits. 0: no limit. */
   readonly accountLimits: Required<AccountLimits>;
   /** Derives a connection token from a text (`connectionToken`). */
   readonly tokenFor: (source: string) => string;

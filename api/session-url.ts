@@ -19,11 +19,10 @@ export function chosenForm(
   return urls.sessions === undefined ? 'path' : (requested ?? settings?.urlForm ?? rules.urlForm);
 }
 
-/** Throws `BadRequest` if sessions have no hosts of their own on this platform. */
+/** Throws `BadRequest` if the platform has no session domain. */
 export function assertHostForm({ sessions }: PublicUrls): void {
   if (sessions !== undefined) return;
-  const problem =
-    'url_form: Sessions have no hosts of their own on this platform, set BERTH_SESSION_DOMAIN, or use path';
+  const problem = 'url_form: This platform has no session domain, set BERTH_SESSION_DOMAIN, or use path';
   throw new ApiError('BadRequest', problem);
 }
 
@@ -42,13 +41,13 @@ export function readyUrl(urls: PublicUrls, backend: string, address: SessionAddr
  * Returns a function that rejects requests to the API under the host of a session. Cookies apply to all ports of a host, so the
  * application there could set those of the API.
  *
- * @param sessions - the URL of sessions with hosts of their own, if there are any
+ * @param sessions - the URL of sessions with their own hosts, if there are any
  */
 export function hostCheck(sessions: string | undefined): (request: IncomingMessage) => void {
   if (sessions === undefined) return () => {};
   const domain = new URL(sessions.replace('*.', '')).hostname;
   return ({ headers: { host = '' } }) => {
     if (tokenOfHost(host, domain) === undefined) return;
-    throw new ApiError('MisdirectedRequest', 'The API has a host of its own, which is not that of a session');
+    throw new ApiError('MisdirectedRequest', 'This is the host of a session, use the host of the API');
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Deletes expired documents: ended backends, their routes, keys that no backend holds, and nodes that are gone. All API processes may
+ * Deletes expired documents: ended backends, their routes, keys that no backend holds, and dead nodes. All API processes may
  * do this at the same time, because each deletion checks the document. What belongs to a backend is deleted before the backend, so
  * that after a crash the next pass finds the backend, and through it the rest.
  */
@@ -30,7 +30,7 @@ const passEveryMs = 60_000;
 const batchSize = 100;
 
 /**
- * How far the first pass of a process looks back for ended backends with routes. Looking at all of them would take long. A backend
+ * How far the first pass of a process looks back for ended backends with routes. Reading all of them would take long. A backend
  * that ended earlier, while no API process ran, keeps its routes until it is deleted itself.
  */
 const firstLookBackMs = 24 * 60 * 60 * 1000;

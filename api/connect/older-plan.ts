@@ -1,4 +1,4 @@
-/** Plans what is special to backends that are spawned through v1 or the earliest form of the service API. */
+/** The part of a plan that is specific to backends spawned through v1 or the earliest form of the service API. */
 import { generations } from '../../contract/generations.ts';
 import type { UrlForm } from '../../contract/connect.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';

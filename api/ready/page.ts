@@ -10,7 +10,7 @@ const refreshSeconds = 2;
 const script = `
 const [title, detail, bar] = ['title', 'detail', 'bar'].map((id) => document.getElementById(id));
 const events = new EventSource(bar.dataset.events);
-// The browser connects again by itself, except after an answer that is no stream.
+// The browser reconnects by itself, except after an answer that is not a stream.
 events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), ${refreshSeconds * 1000}); };
 events.onmessage = ({ data }) => {
   const progress = JSON.parse(data);
@@ -116,6 +116,6 @@ function detailsHtml(details: ReadyPage['details'], path = ''): string {
 function logOf(lines: Details['log']): string {
   if (lines === undefined) return '<p>The node that has the log does not answer. Reload this page in a moment.</p>';
   if (lines.length === 0) return '<p>The log is empty.</p>';
-  // The element that scrolls takes the focus, so that keys scroll it. It begins at its end.
+  // The element that scrolls takes the focus, so that keys scroll it. It opens scrolled to the end.
   return `<div class="log" role="region" aria-labelledby="log" tabindex="0"><pre>${escapeHtml(lines.join('\n'))}</pre></div>`;
 }

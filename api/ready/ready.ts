@@ -76,8 +76,8 @@ function redirect(response: ServerResponse, url: string): void {
 
 /** Streams what the page shows: an event after each change of the backend, and while its image is pulled. */
 async function streamProgress(api: Api, id: string, response: ServerResponse): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
   using stream = api.eventStreams.open(response);
   let latest: Backend | undefined;
   let next = 0;
@@ -88,8 +88,8 @@ async function streamProgress(api: Api, id: string, response: ServerResponse): P
     stream.send(next++, JSON.stringify({ status: latest.status, ...progress }));
   };
   using _pull = api.pullProgresses.listen(id, send);
-  for await (latest of api.watch.follow(id, AbortSignal.any([gone.signal, api.openRequests.closing]))) {
-    await stream.drained(gone.signal);
+  for await (latest of api.watch.follow(id, AbortSignal.any([closed.signal, api.openRequests.closing]))) {
+    await stream.drained(closed.signal);
     send();
   }
   stream.end();

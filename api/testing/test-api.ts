@@ -53,7 +53,7 @@ export interface TestApiOptions {
   /** Default: the system clock. */
   readonly clock?: Clock;
   readonly ownNode?: string;
-  /** The URL of sessions with hosts of their own. Default: there are none. */
+  /** The URL of sessions with their own hosts. Default: there are none. */
   readonly sessions?: string;
   /** Where session URLs lead. Default: a name that does not exist. */
   readonly proxyUrl?: string;
