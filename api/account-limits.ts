@@ -18,7 +18,7 @@ const retryAfterFullSeconds = 10;
 /** About 100 bytes each. */
 const maxRemembered = 10_000;
 
-/** The number of running backends: those counted in the store, and those that this process has spawned since. */
+/** Running backends: counted in the store, plus those that this process has spawned since. */
 interface Running {
   count: number;
 }

@@ -135,7 +135,6 @@ function rejectUnknown(endpoints: Pick<PathTable<unknown>, 'methods'>): RequestH
   };
 }
 
-/** The path and the query of a request's target. */
 function splitTarget(target: string): { readonly path: string; readonly query: string } {
   const at = target.indexOf('?');
   return at < 0 ? { path: target, query: '' } : { path: target.slice(0, at), query: target.slice(at + 1) };

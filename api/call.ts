@@ -42,10 +42,9 @@ const maxSmallBodyBytes = 1024;
 /** The largest body that authenticates the caller: an ID token has about 1.5 KB. */
 const maxProofBytes = 16 * 1024;
 
-/** The media type of event streams. */
 const streamType = 'text/event-stream';
 
-/** A constant, for the reason given at `clientGone` (`open-requests.ts`). */
+/** A constant, like `clientGone` in `open-requests.ts`. */
 const tokenEnded = new ApiError('Unauthorized', 'This access token was revoked, has expired or was changed');
 
 /** Parses a request. The body is read only after the caller is authenticated. */

@@ -4,7 +4,7 @@ import { requestId } from '../core/http/request-id.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
-/** Labels of a request, set while it is handled and read when it is logged. */
+/** Labels of a request that are set while it is handled. */
 interface RecordedRequest {
   /** The path of its endpoint as it is declared; absent for pages and unknown paths. */
   endpoint?: string;

@@ -1,4 +1,4 @@
-/** Connection URLs, in the form that the client requests, or else the default form of the service or the platform. */
+/** Connection URLs, in the form of the request, or else of the service or the platform. */
 import type { IncomingMessage } from 'node:http';
 import type { UrlForm } from '../contract/connect.ts';
 import { ApiError } from '../model/api-error.ts';

@@ -12,7 +12,7 @@ export interface CallOptions {
 
 interface ChangeOptions {
   readonly options?: CallOptions | undefined;
-  /** The errors that the API returns if the change was made before. */
+  /** The API's errors if the change was made before. */
   readonly doneBefore: readonly ServiceErrorCode[];
 }
 

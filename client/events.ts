@@ -1,6 +1,5 @@
 /** Server-Sent Events, as the HTML standard defines them ("Interpreting an event stream"). */
 
-/** One event. */
 export interface ServerEvent {
   readonly id: string | undefined;
   /** `message` unless the server names it. */

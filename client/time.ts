@@ -8,7 +8,7 @@ export interface TimeLimit {
   /** Starts the timer, or restarts it. */
   restart(limitMs: number): void;
   pause(): void;
-  /** Stops the timer, and stops listening to the other signal. */
+  /** Stops the timer, and forgets the other signal. */
   end(): void;
 }
 

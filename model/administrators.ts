@@ -10,7 +10,7 @@ import { users } from './user.ts';
 import type { User } from './user.ts';
 
 interface Administrators {
-  /** `documentId`: there is only one document. */
+  /** Always `documentId`. */
   readonly id: string;
   /** IDs of users. */
   readonly users: readonly string[];
@@ -28,7 +28,7 @@ export async function addAdministrator(store: Store, user: User): Promise<void> 
   );
 }
 
-/** Removes a user who will no longer be an administrator who can log in. Call it before the change. Throws `LastAdministrator`. */
+/** Removes a user. Call it before the user loses the rights or the log-in. Throws `LastAdministrator`. */
 export async function removeAdministrator(store: Store, user: string): Promise<void> {
   await change(store, (current) => {
     if (!current.users.includes(user)) return current;

@@ -50,11 +50,11 @@ const recordedFields = new Set([
   'environment',
 ]);
 
-/** Selects the parameters and the fields of a body that are recorded. */
+/** Selects the recorded parameters and fields of a body. */
 export function auditDetails(parameters: object, body: unknown): Record<string, unknown> {
   const fields = typeof body === 'object' && body !== null ? Object.entries(body) : [];
   const recorded = fields.filter(([name, value]) => recordedFields.has(name) && value !== undefined);
-  // The path of a request about a spawn token contains the token.
+  // A spawn token is a path parameter.
   const named = Object.entries(parameters).filter(([name]) => name !== 'token');
   return Object.fromEntries([...recorded, ...named]);
 }

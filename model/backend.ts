@@ -180,7 +180,7 @@ export function beginStop(backend: Backend, now: Date): Backend {
 /** A touch is not written again within this time, so that a thousand connects a second to one backend do not wait for each other. */
 const touchIntervalMs = 1_000;
 
-/** The same time as a share of the idle time, of which a new user then has the rest to connect. The shorter time applies. */
+/** Nor within this share of the idle time, of which a new user then has the rest to connect. The shorter time applies. */
 const touchIntervalShare = 0.1;
 
 /**

@@ -11,7 +11,7 @@ export const idTimeLength = 6;
 /**
  * A new backend ID. It is never reused: it has 62 random bits, and the store rejects a duplicate. It begins with the time in seconds, so
  * that the documents and routes of new backends are next to each other in every index by ID, however many old ones are stored. The time
- * in an ID is no secret: clients need only the ID to read the backend's status, which contains it, too.
+ * in an ID is no secret: the status, which needs only the ID, contains it, too.
  */
 export function newBackendId(now: Date = new Date()): string {
   const seconds = Math.floor(now.getTime() / 1000) % 36 ** idTimeLength;

@@ -59,7 +59,7 @@ export function permissionsOf({ token, user, accounts }: TokenContext, now: Date
   const isAdmin = user?.isAdmin === true;
   const permitted = accounts.flatMap((account) => {
     const role = user && !isAdmin ? roleIn(account, user.id) : 'owner';
-    // The list of an administrator has only accounts with a membership, although an administrator has access to all.
+    // An administrator has access to all accounts, but lists only those with a membership.
     if (role === undefined || (isLogin && isAdmin && roleIn(account, user.id) === undefined)) return [];
     const scopes = token.scopes.filter((scope) => scopesOfRole[role].includes(scope));
     return [{ account: account.id, role, scopes, ...(token.services && { services: token.services }) }];

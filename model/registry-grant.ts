@@ -1,7 +1,7 @@
 /** Registry grants: short-lived bearer tokens that list the rights of their holder in repositories. */
 import { createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-// From the submodules of 'jose', because its main module loads the whole library.
+// The main module of 'jose' would load the whole library.
 import { JOSEError, JWKSNoMatchingKey } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { jwtVerify } from 'jose/jwt/verify';
@@ -151,7 +151,7 @@ export class RegistryGrants {
     const parsed = header.safeParse(given);
     if (!parsed.success) throw new JWKSNoMatchingKey();
     const { beginMs, endMs } = lifeOf(parsed.data.kid);
-    // If the text is not a date, both are NaN, and the comparison is false.
+    // For a text that is not a date, both are NaN.
     if (!(beginMs <= now.getTime() && now.getTime() < endMs)) throw new JWKSNoMatchingKey();
     return this.#keyOf(parsed.data.kid);
   }

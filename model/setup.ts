@@ -14,7 +14,7 @@ interface SetupClaim {
 }
 
 interface Setup {
-  /** `setupId`: there is only one document. */
+  /** Always `setupId`. */
   readonly id: string;
   /** The hashes of the codes that API processes have printed. */
   readonly codeHashes: readonly string[];

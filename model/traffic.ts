@@ -37,7 +37,6 @@ export const trafficWriteMs = 10_000;
 /** A proxy that has written nothing for this long is dead, and its connections are closed. */
 export const proxyAliveMs = 35_000;
 
-/** The traffic of a backend. */
 export interface TrafficSum extends Pick<Traffic, 'requests' | 'receivedBytes' | 'sentBytes' | 'openConnections'> {
   /** When the latest part of it was written; `undefined` if there is none. */
   readonly writtenAt: Date | undefined;

@@ -21,7 +21,7 @@ export function v1States(history: readonly StatusEntry[]): V1StateEntry[] {
   return states;
 }
 
-/** Returns the current state of a backend, and since when it has this state. */
+/** The current state of a backend, and its start. */
 export function currentV1State(history: readonly StatusEntry[]): V1StateEntry {
   const last = v1States(history).at(-1);
   if (!last) throw new Error('A backend without a history');

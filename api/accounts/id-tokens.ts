@@ -1,5 +1,5 @@
 /** Checks ID tokens (OpenID Connect) with the public keys of their issuers. */
-// From the submodules of 'jose', because its main module loads the whole library.
+// The main module of 'jose' would load the whole library.
 import type { JWTPayload } from 'jose';
 import { JOSEError, JWKSTimeout, JWTClaimValidationFailed, JWTExpired } from 'jose/errors';
 import { createRemoteJWKSet } from 'jose/jwks/remote';
@@ -54,10 +54,7 @@ export class IdTokens {
     return this.#issuers.has(issuer);
   }
 
-  /**
-   * Returns what an ID token claims about the deployment, and what identifies the token. Throws `Unauthorized`, and `Unavailable` when
-   * the issuer cannot be reached.
-   */
+  /** Returns the claims and the identity of an ID token. Throws `Unauthorized`, and `Unavailable` when the issuer cannot be reached. */
   async verify(idToken: string, now: Date): Promise<VerifiedIdToken> {
     const issuer = issuerOf(idToken);
     if (issuer === undefined || !this.accepts(issuer)) throw invalid('its issuer is not accepted here');

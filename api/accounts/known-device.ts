@@ -24,7 +24,7 @@ export function knownDevice(api: Devices, request: IncomingMessage, user: string
   return isProven ? id : undefined;
 }
 
-/** Returns the `Set-Cookie` header with which a browser can later prove that the user has logged in there. */
+/** The `Set-Cookie` header with which a browser can later prove that the user has logged in there. */
 export function deviceCookie(api: Devices, request: IncomingMessage, user: string): string {
   const id = knownDevice(api, request, user) ?? randomBytes(16).toString('base64url');
   return newCookie(cookieName, `${id}.${api.deviceProof(`${id} ${user}`)}`, lifeSeconds);

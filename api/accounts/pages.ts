@@ -17,7 +17,7 @@ import { assertOwnPage, assertSameOrigin, noSessionCookie } from './session-cook
 /** An e-mail address, a password and a code are far smaller. */
 const maxFormBytes = 8 * 1024;
 
-/** The paths to which a log-in may redirect: only our own pages, so that a link to us cannot lead to another site. */
+/** Where a log-in may redirect: only to our own pages, so that a link to us cannot lead to another site. */
 const nextPattern = /^\/(?:cli-login\/[\w-]{43}|ready\/[a-z0-9]{1,64}\/(?:[\w-]{43}|[a-z2-7]{52})\/)$/;
 
 export const accountPages: Mounted = { mount: mountPages };

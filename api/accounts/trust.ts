@@ -57,9 +57,9 @@ export const trustEndpoints = [
 ];
 
 /**
- * Checks an ID token, and marks it as used. If the process crashes before it issues the deploy token, the deployment must request
- * another ID token. Throws `Unauthorized`, `Forbidden`, `Unavailable`, and `TooManyRequests` when the network has sent too many invalid
- * ID tokens. Valid ones are still accepted, because other deployments may share the network.
+ * Checks an ID token, and marks it as used: after a crash before the deploy token is issued, the deployment must request another.
+ * Throws `Unauthorized`, `Forbidden`, `Unavailable`, and `TooManyRequests` when the network has sent too many invalid ID tokens. Valid
+ * ones are still accepted, because deployments may share the network.
  */
 async function checkIdToken(api: Api, request: IncomingMessage, account: string, idToken: string) {
   try {

@@ -51,7 +51,7 @@ async function lastEntry(id: string): Promise<Backend['history'][number] | undef
 const newReaper = (more: { store?: Store; ownNode?: () => string; log?: Log } = {}) =>
   new OrphanReaper({ store, bus, clock: new ManualClock(), log, rules: spawnRules, ...more });
 
-/** Runs passes: by default enough to end the backends of everything that does not change meanwhile. */
+/** Runs passes, by default enough to end all orphaned backends. */
 async function runPasses(reaper: OrphanReaper, passes = 60): Promise<void> {
   for (let pass = 0; pass < passes; pass += 1) await reaper.pass();
 }

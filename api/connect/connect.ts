@@ -120,10 +120,7 @@ async function markLost(api: Api, { id, leaseUntil }: Key, holder: Backend): Pro
   return true;
 }
 
-/**
- * Returns the backend that must end before the next holder of its key may start: the holder, or, if the holder ended while it waited
- * for another backend to end, that backend.
- */
+/** The backend that must end before the next holder may start: the holder or, if it ended while waiting for another, that other. */
 async function livePredecessor(api: Api, holder: Backend | undefined): Promise<Backend | undefined> {
   let predecessor = holder && (await api.store.get(backends, holder.id));
   while (predecessor && !predecessor.live) {

@@ -50,7 +50,7 @@ export function olderPlan(
   };
 }
 
-/** The address in the URL that a spawn through an older generation returned. Their requests name no user. */
+/** The address in the URL that a spawn through an older generation returned. Older generations have no users. */
 export function commonAddress(
   { tokenFor }: Pick<Api, 'tokenFor'>,
   backend: Pick<Backend, 'id' | 'account' | 'service' | 'key' | 'fencingToken' | 'urlForm'>,

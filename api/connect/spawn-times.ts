@@ -1,7 +1,7 @@
 import { services, withSpawn } from '../../model/service.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
-/** Precise enough, and a thousand spawns a second must not each change one document. */
+/** Precise enough. A thousand spawns a second must not change one document as often. */
 const writeEveryMs = 1_000;
 
 /** The latest spawn of each environment of a service. */

@@ -82,7 +82,7 @@ async function streamProgress(api: Api, id: string, response: ServerResponse): P
   let latest: Backend | undefined;
   let next = 0;
   const send = () => {
-    // Skips events while the client does not read, so that they do not pile up in memory.
+    // Skips events while the client does not read, to bound memory.
     if (!latest || response.writableNeedDrain) return;
     const progress = progressOf(latest, api.pullProgresses.of(id));
     stream.send(next++, JSON.stringify({ status: latest.status, ...progress }));
