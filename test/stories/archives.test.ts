@@ -267,7 +267,7 @@ onAllEngines((setting) => {
     await closed;
   });
 
-  test('an upload is audited with the image that it had, and ends when its token is revoked', async () => {
+  test('an upload is audited with the digest of its image, and ends when its token is revoked', async () => {
     const { digest } = await uploadFile('audited', 'saved.tar');
     const { platform } = fixture;
     const ofAccount = `/v2/account/${platform.account}`;
@@ -288,7 +288,7 @@ onAllEngines((setting) => {
     await once(request, 'drain');
     expect((await api(platform, `${ofAccount}/token/${id}/revoke`, { method: 'POST' })).status).toBe(200);
     const [answer] = (await once(request, 'response')) as [IncomingMessage];
-    // Without the watch of its right, the upload would go on until it is too slow, and then get another status.
+    // An API that checked the token only once would continue the upload until it is too slow, and return another status.
     expect(answer.statusCode).toBe(401);
     request.destroy();
     expect((await api(platform, imagesPath('revoked'))).status).toBe(404);

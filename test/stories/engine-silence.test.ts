@@ -14,7 +14,7 @@ const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 /** The worker checks every five seconds, and waits up to ten for the answer. */
 const soon = { interval: 100, timeout: 60_000 };
 
-describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
+describe.skipIf(!canStart)(`a platform whose Docker Engine stops answering${why}`, () => {
   let engine: RunningEngine;
   let thaw = () => {};
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
   const linesOf = ({ platform }: Fixture, words: string) =>
     platform.log.split('\n').filter((line) => line.includes(words)).length;
 
-  test('/readyz fails meanwhile and says what to do; sessions continue; scheduled backends start later', async () => {
+  test('/readyz fails and reports what to do; sessions continue; scheduled backends start later', async () => {
     await using fixture = await Fixture.open({ engine, drivers: 'embedded' });
     await fixture.push('serve');
     const before = await fixture.connectReady('serve');
@@ -58,7 +58,7 @@ describe.skipIf(!canStart)(`an engine of the platform’s own${why}`, () => {
     await expect.poll(() => linesOf(fixture, 'Docker Engine answers again'), soon).toBe(1);
   });
 
-  test('a platform can be started meanwhile, and has a worker as soon as the engine answers', async () => {
+  test('a platform starts without an answer of the engine, and has a worker as soon as the engine answers', async () => {
     await using fixture = await Fixture.open({ engine, drivers: 'embedded' });
     await fixture.push('serve');
     await fixture.platform.stop();

@@ -44,7 +44,7 @@ onAllEngines((setting) => {
     expect([page.status, await page.text()]).toEqual([410, expect.stringContaining('code 1')]);
   });
 
-  test.concurrent('an image that was never pushed is rejected; one that is missing in the registry ends the backend with the reason', async () => {
+  test.concurrent('a connect to an image that was never pushed is rejected; a backend whose image is missing in the registry ends with the reason', async () => {
     await expect(fixture.connect('serve', { spawn: { tag: 'nope' } })).rejects.toThrow('ImageNotFound');
     await expect(fixture.connect('nothing')).rejects.toThrow('ServiceNotFound');
     const { registry, account, token } = fixture.platform;

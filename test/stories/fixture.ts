@@ -1,4 +1,4 @@
-/** What stories run on: their own platform on a real Docker Engine, with real images. */
+/** The fixture of stories: a platform on a real Docker Engine, with real images. */
 import { describe } from 'vitest';
 import type { BackendMetadata, StatusObject } from '../../contract/backend.ts';
 import type { ConnectRequest, ConnectResponse } from '../../contract/connect.ts';
@@ -35,8 +35,8 @@ export function onAllDrivers(declare: (setting: Setting) => void): void {
 }
 
 /**
- * Declares stories for which the engine's release matters: each engine and each kind of drivers takes part once, not each of their
- * combinations, because no code depends on both.
+ * Declares stories for which the engine's release matters. Covers each engine and each kind of drivers, but not every combination,
+ * because no code depends on both.
  */
 export function onAllEngines(declare: (setting: Setting) => void): void {
   const engines = testEngines();
@@ -99,7 +99,7 @@ export class Fixture implements AsyncDisposable {
     return await storeAndPull(this.#engine, this.platform, { image, service: behaviour });
   }
 
-  /** Pushes as `push` does, but no engine pulls the image before a node does. */
+  /** Pushes as `push` does, but does not pull the image to the engine. */
   async pushOnly(behaviour: Behaviour, variant: string, tag = 'latest'): Promise<string> {
     const image = await testImage(behaviour, variant);
     return await storeTestImage(this.platform, { image, service: behaviour, tag });

@@ -1,5 +1,5 @@
 // Takes about 35 s
-/** The disk with the data folder is full: nothing running ends, writes of content are rejected, and later all works again. */
+/** The disk with the data folder is full: sessions continue, and writes of content are rejected until there is space. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ import { Fixture } from './fixture.ts';
 
 const reserveMib = 8;
 const soon = { interval: 100, timeout: 50_000 };
-const refusedByDocker = /507 Insufficient Storage: no space left on device/;
+const rejectedPush = /507 Insufficient Storage: no space left on device/;
 
 const engines = testEngines();
 const why = engines.length === 0 ? ' (skipped: there is no Docker Engine)' : whyNoDisk;
@@ -52,7 +52,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         await disk.fillUpTo(reserveMib - 1);
         await expect.poll(async () => (await readiness(fixture))[0], soon).toBe(503);
         expect((await readiness(fixture))[1]).toMatch(/^The disk is full: .+ are free, and 8 MiB are kept free/);
-        await expect(fixture.pushWithDocker('serve')).rejects.toThrow(refusedByDocker);
+        await expect(fixture.pushWithDocker('serve')).rejects.toThrow(rejectedPush);
         expect(await readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
         // The reserve keeps everything else working.
         const again = await fixture.connect('pad', { key: 'through' });
@@ -78,7 +78,7 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         expect((await readiness(fixture))[0]).toBe(503);
         const reopened = await openEcho(pad.url);
         await assertAlive(reopened);
-        await expect(fixture.pushWithDocker('serve')).rejects.toThrow(refusedByDocker);
+        await expect(fixture.pushWithDocker('serve')).rejects.toThrow(rejectedPush);
         await fixture.platform.kill();
         reopened.terminate();
         await disk.fillUpTo(0);

@@ -13,7 +13,7 @@ import type { TestPlatform } from '../kit/platform/platform.ts';
 import { RegistryClient } from '../kit/platform/registry-client.ts';
 import type { PushedImage } from '../kit/platform/registry-client.ts';
 
-/** Short for a run of all tests, which goes on until enough was collected; `BERTH_TEST_SOAK_SECONDS=600` tests for ten minutes. */
+/** Short, for runs of all tests; a test also runs until enough was collected. `BERTH_TEST_SOAK_SECONDS=600` tests for ten minutes. */
 const soakMs = Number(process.env['BERTH_TEST_SOAK_SECONDS'] ?? '3') * 1000;
 
 /** The least number of pushes, however busy the machine is. */
@@ -21,7 +21,7 @@ const minPushes = 30;
 
 const pushers = 6;
 
-/** Between the requests of a pusher or a reader. Collections go on meanwhile, and what they find is new after each push. */
+/** The pause between requests of a pusher or a reader. Collections continue in it, and find new content after each push. */
 const pauseMs = 50;
 
 const services = ['soak-a', 'soak-b', 'soak-c'];
@@ -99,13 +99,13 @@ for (const drivers of testDrivers()) {
         const endMs = performance.now() + soakMs;
         let hasCollected = false;
         const isEnough = () => performance.now() > endMs && held.pushes >= minPushes && hasCollected;
-        const isOver = () => isEnough() || held.problems.length > 0;
+        const isFinished = () => isEnough() || held.problems.length > 0;
         const watch = async () => {
-          for (; !isOver(); await sleep(200)) hasCollected ||= await collectedBesidePushes(platform);
+          for (; !isFinished(); await sleep(200)) hasCollected ||= await collectedBesidePushes(platform);
         };
 
         const push = async (pusher: number) => {
-          for (let n = 0; !isOver(); n += 1) {
+          for (let n = 0; !isFinished(); n += 1) {
             await sleep(pauseMs);
             const [client, service] = [pick(clients), pick(services)];
             const layers = [pick(shared), pick(shared), RegistryClient.layer(5_000 + (n % 2))];
@@ -113,26 +113,26 @@ for (const drivers of testDrivers()) {
             const before = held.release(image);
             if (before && Math.random() < 0.3) await client.delete(before);
             const mountFrom = Math.random() < 0.4 ? `${platform.account}/${pick(services)}` : undefined;
-            await client.pushWhileRefused(image, mountFrom);
+            await client.pushWithRetries(image, mountFrom);
             held.hold(image);
             await held.check(pick(clients), image);
           }
         };
-        const look = async () => {
-          while (!isOver()) {
+        const read = async () => {
+          while (!isFinished()) {
             const image = pick(held.all);
             if (image) await held.check(pick(clients), image);
             await sleep(pauseMs);
           }
         };
-        await Promise.all([...Array.from({ length: pushers }, (_, i) => push(i)), look(), look(), watch()]);
+        await Promise.all([...Array.from({ length: pushers }, (_, i) => push(i)), read(), read(), watch()]);
         for (const image of held.all) await held.check(pick(clients), image);
         expect(held.problems).toEqual([]);
         expect(held.checks).toBeGreaterThan(held.pushes);
         expect(await collectedBesidePushes(platform)).toBe(true);
 
         for (const image of held.all) await clients[0]?.delete(image);
-        // First what clients see, because each look at everything that is stored takes a process.
+        // Polls what clients see first, because each `berth verify` starts a process.
         const seen = async () =>
           await Promise.all(services.map(async (service) => await clients[0]?.count(shared, service)));
         await expect.poll(seen, { timeout: 60_000, interval: 250 }).toEqual(services.map(() => 0));

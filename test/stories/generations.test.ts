@@ -1,5 +1,5 @@
 // Takes about 20 s
-/** A backend from the earliest form of the API, through to its container; settings of services, and their end. */
+/** Spawns through the earliest form of the API, up to the container; settings and deletion of services. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { api, eventStream } from '../kit/platform/api-client.ts';
 import { onAllDrivers, Fixture } from './fixture.ts';
@@ -50,7 +50,7 @@ onAllDrivers((setting) => {
     return Object.fromEntries(lines.map((line) => [line.split('=')[0] ?? '', line.slice(line.indexOf('=') + 1)]));
   }
 
-  test('a spawn of the earliest form: another port, its variables, a bearer token, its log, its end', async () => {
+  test('a spawn of the earliest form has its port, variables, bearer token, log and termination', async () => {
     const { status, body: spawned } = await post(`${service('serve')}/spawn`, {
       port: 3000,
       require_bearer_token: true,
@@ -99,7 +99,7 @@ onAllDrivers((setting) => {
     await post(`${v2Service('serve')}/settings`, { port: null, env: { MODE: null }, secrets: { PASSWORD: null } });
   });
 
-  test('a deleted service: connects are refused at once, its backends stop, its images are gone', async () => {
+  test('when a service is deleted, connects are rejected at once, its backends stop, and its images are deleted', async () => {
     const { account, token } = fixture.platform;
     const running = await fixture.connectReady('stubborn', { key: 'kept' });
     expect((await post(`${v2Service('stubborn')}/delete`)).body).toEqual({ status: 'ok' });
@@ -107,7 +107,7 @@ onAllDrivers((setting) => {
     const basic = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
     const manifest = `http://${fixture.platform.registry}/v2/${account}/stubborn/manifests/latest`;
     expect((await fetch(manifest, { headers: { authorization: basic } })).status).toBe(404);
-    // It ignores SIGTERM, so the soft stop becomes a hard one.
+    // The backend ignores SIGTERM, so the soft stop becomes a hard stop.
     const statuses = (await fixture.statusesUntil(running, 'terminated')).map((each) => each.status);
     expect(statuses).toContain('terminating');
     expect((await fixture.backend(running)).statuses.at(-1)).toMatchObject({ termination_reason: 'external' });

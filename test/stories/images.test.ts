@@ -1,5 +1,5 @@
 // Takes about 40 s
-/** What an image says about its containers: users, folders, volumes, entrypoints, platforms. Each image is built from scratch. */
+/** What an image defines for its containers: user, folders, volumes, entrypoint, platform. Each image is built from scratch. */
 import { readFile } from 'node:fs/promises';
 import { arch } from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,8 +14,8 @@ const thisArchitecture = arch() === 'arm64' ? 'arm64' : 'amd64';
 
 const applets = ['sh', 'httpd', 'id', 'pwd', 'cat', 'ls', 'sleep', 'touch', 'echo'];
 
-/** Writes what it sees into a file, and serves the folder of that file. */
-const look = '{ id; pwd; ls -ld /state/*; echo "args: $*"; } > /tmp/seen.txt 2>&1; exec httpd -f -p $PORT -h /tmp';
+/** Writes what the program sees into a file, and serves the folder of that file. */
+const report = '{ id; pwd; ls -ld /state/*; echo "args: $*"; } > /tmp/seen.txt 2>&1; exec httpd -f -p $PORT -h /tmp';
 
 interface Packed {
   readonly blobs: readonly TestBlob[];
@@ -50,7 +50,7 @@ onAllEngines((setting) => {
       folder('state/', { uid: 1234, gid: 50 }),
       { name: 'state/first', uid: 1234, gid: 50, content: 'from the image' },
       folder('tmp/', { mode: 0o1777 }),
-      { name: 'entry', mode: 0o755, content: `#!/bin/sh\n${look}\n` },
+      { name: 'entry', mode: 0o755, content: `#!/bin/sh\n${report}\n` },
     ]);
     single = await tarOf([
       { name: 'httpd', mode: 0o755, content: program },
@@ -88,7 +88,7 @@ onAllEngines((setting) => {
     expect((await api(fixture.platform, path, { method: 'POST', body: JSON.stringify(settings) })).status).toBe(200);
   }
 
-  /** Pushes an image and connects to it, with a key, so that where processes share a store our own init runs it. */
+  /** Pushes an image and connects with a key, so that Berth's init runs the program if processes share a store. */
   async function run(service: string, layer: Buffer, config: object): Promise<ConnectResponse> {
     const { blobs, manifest } = packed(layer, config);
     await upload(service, layoutOf(blobs, [{ blob: manifest }]));
@@ -100,7 +100,7 @@ onAllEngines((setting) => {
   test.each([
     ['exec', { Entrypoint: ['/entry', 'one'], Cmd: ['two words'] }, 'args: one two words'],
     ['relative', { Entrypoint: ['./entry'], WorkingDir: '/' }, 'args: \n'],
-    ['shell', { Entrypoint: ['/bin/sh', '-c', look] }, 'args: \n'],
+    ['shell', { Entrypoint: ['/bin/sh', '-c', report] }, 'args: \n'],
     ['command', { Cmd: ['/entry', 'alone'] }, 'args: alone'],
   ])('an entrypoint in the form "%s" gets its arguments', async (form, config, words) => {
     const session = await run(`entrypoint-${form}`, base, config);
@@ -112,7 +112,7 @@ onAllEngines((setting) => {
     ['by-name', 'ada', 'uid=1234(ada) gid=1234(ada) groups=50(staff)'],
     ['and-group', 'ada:staff', 'uid=1234(ada) gid=50(staff)'],
     ['unknown', '4321:8765', 'uid=4321 gid=8765'],
-  ])('the user %s runs it, in a working directory that the engine creates', async (service, User, words) => {
+  ])('the user %s runs the program, in a working directory that the engine creates', async (service, User, words) => {
     const session = await run(`user-${service}`, base, { Cmd: ['/entry'], User, WorkingDir: '/made/for/it' });
     const seen = await read(session, 'seen.txt');
     expect(seen).toContain(words);
@@ -126,7 +126,7 @@ onAllEngines((setting) => {
       (await fixture.docker('inspect', '--format', format, await fixture.containerOf(session)))
         .split(' ')
         .filter(Boolean);
-    const script = `touch /state/mine || exit 9; ${look}`;
+    const script = `touch /state/mine || exit 9; ${report}`;
     const config = { Cmd: ['/bin/sh', '-c', script], User: 'ada', Volumes: { '/state': {} } };
     const first = await run('volume', base, config);
     const second = await fixture.connectReady('volume');
@@ -160,7 +160,7 @@ onAllEngines((setting) => {
     await fixture.terminate(session, true);
   });
 
-  test('the stop signal of the image ends it softly', async () => {
+  test('a soft stop sends the stop signal of the image', async () => {
     const script = 'trap "echo quit; exit 0" QUIT; httpd -p $PORT -h /tmp; sleep 86400 & wait';
     const session = await run('signal', base, { Cmd: ['/bin/sh', '-c', script], StopSignal: 'SIGQUIT' });
     await fixture.terminate(session);
@@ -169,7 +169,7 @@ onAllEngines((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_kind: 'soft', exit_error: false });
   });
 
-  test('of an index for several platforms, the image of this one runs', async () => {
+  test('the image of this platform is run from an index for several platforms', async () => {
     const own = packed(base, { Cmd: ['/entry', 'of this platform'] });
     const other = packed(single, { Cmd: ['/elsewhere'] }, { architecture: 's390x' });
     const index = indexOf([other.manifest, own.manifest], { architectures: ['s390x', thisArchitecture] });
@@ -182,10 +182,10 @@ onAllEngines((setting) => {
 
   test.each([
     ['missing', { Cmd: ['/no/such/program'] }, 'exited with code 127 before it was ready: a program was not found'],
-    ['over-at-once', { Cmd: ['/bin/sh'] }, 'its command must run a server'],
+    ['exits-at-once', { Cmd: ['/bin/sh'] }, 'its command must run a server'],
     ['without-command', {}, 'The image names no program to run: add CMD or ENTRYPOINT to its Dockerfile'],
     ['unknown-user', { Cmd: ['/entry'], User: 'nobody-here' }, 'nobody-here'],
-  ])('an image that cannot run says why: %s', async (name, config, words) => {
+  ])('a backend whose image cannot run reports why: %s', async (name, config, words) => {
     const { blobs, manifest } = packed(base, config);
     await upload(`broken-${name}`, layoutOf(blobs, [{ blob: manifest }]));
     const session = await fixture.connect(`broken-${name}`);

@@ -40,25 +40,29 @@ const [first] = testEngines();
 
 const canShiftClocks = (await shiftedClock(600)) !== undefined;
 
-/** Clocks that are wrong in both directions. No clock reaches the engine, so they are tried with one engine. */
+/** Clocks that are wrong in both directions. The engine does not use them, so tests use one engine. */
 const wrongClocks = { worker: 600, worker2: -600 };
 
 /**
- * A run of all tests has each fault of a worker and of an engine, each of them on one engine, and each engine with both kinds of faults.
- * `BERTH_TEST_EVERY_CASE=1` also has every combination of fault, engine and clocks, which take the same paths.
+ * By default, each fault of a worker and of an engine is tested on one engine, and each engine with both kinds of faults.
+ * `BERTH_TEST_EVERY_CASE=1` also tests every combination of fault, engine and clocks, all of which take the same code paths.
  */
 const hasEveryCase = process.env['BERTH_TEST_EVERY_CASE'] === '1';
 
 interface Case {
   readonly fault: Fault;
-  readonly who: string;
+  readonly what: string;
   readonly clocks: NonNullable<PlatformOptions['clocks']>;
 }
 
 /** Faults of a worker: on the first engine with correct clocks and, if the test can set them, with wrong ones. */
 function workerFaultsOn(engine: TestEngine): Case[] {
-  const right = faults.map((fault): Case => ({ fault, who: 'its worker', clocks: {} }));
-  const wrong = faults.map((fault): Case => ({ fault, who: 'its worker, whose clock is wrong,', clocks: wrongClocks }));
+  const right = faults.map((fault): Case => ({ fault, what: 'its worker', clocks: {} }));
+  const wrong = faults.map((fault): Case => ({
+    fault,
+    what: 'its worker, whose clock is wrong,',
+    clocks: wrongClocks,
+  }));
   const isFirst = engine.kind === first?.kind;
   if (hasEveryCase) return isFirst && canShiftClocks ? [...right, ...wrong] : right;
   return right.flatMap((each, i) => {
@@ -73,11 +77,11 @@ function engineFaultsOn(engine: TestEngine): Fault[] {
   return engine.kind === first?.kind ? ['killed'] : ['frozen'];
 }
 
-/** The engines that tests break, one for each fault, started one after the other because they share a firewall. */
+/** The engines that tests break, one for each fault. They start one after the other because they share a firewall. */
 const breakable = new Map<string, RunningEngine>();
 const opened = new AsyncDisposableStack();
 
-/** Its API and its registry, which nothing breaks, serve all stories. Each has nodes of its own. */
+/** The API and the registry of all stories, which no test breaks. Each story has its own nodes. */
 let platform: TestPlatform;
 
 beforeAll(async () => {
@@ -97,7 +101,7 @@ for (const engine of testEngines()) {
 
   describe.skipIf(!drivers || !other).concurrent(`the holder of a key on Docker Engine ${engine.version}`, () => {
     test.for(workerFaultsOn(engine))(
-      'is succeeded after its end when $who is $fault',
+      'has a successor only after its end when $what is $fault',
       { timeout: successionMs },
       async (each) => {
         const { fault, clocks } = each;
@@ -117,7 +121,7 @@ for (const engine of testEngines()) {
     // Two platforms have nodes on one engine: the first also loses its worker, the second is asked to stop the holder.
     const engineFaults = engineFaultsOn(engine);
     test.for(engineFaults)(
-      'is succeeded after its end when its engine is %s',
+      'has a successor only after its end when its engine is %s',
       { timeout: successionMs },
       async (fault) => {
         const broken = breakableEngine(fault);

@@ -103,7 +103,7 @@ onAllDrivers((setting) => {
     expect(wordsOf(await wholeLog(connection))).toEqual(['This backend cannot go on']);
   });
 
-  // On separate processes, the worker's alone is killed: see below.
+  // With separate processes, only the worker is killed: see below.
   test.for(onlyIf(setting.drivers === 'embedded'))(
     'a log is complete even if the platform is killed right after the backend ended',
     async () => {
@@ -117,7 +117,7 @@ onAllDrivers((setting) => {
   test('a client that reads nothing does not delay others', async () => {
     const connection = await fixture.connectReady('serve');
     const stalled = await followWithoutReading(connection);
-    // More than all buffers on the way.
+    // More than the buffers between container and client hold.
     await fetch(`${connection.url}cgi-bin/flood?20000000`);
     await fetch(`${connection.url}cgi-bin/say?done`);
     let last: string | undefined;
@@ -150,7 +150,7 @@ onAllDrivers((setting) => {
     expect(await rest(eventStream(fixture.platform, path))).toEqual([]);
   });
 
-  test('what a backend receives and sends is counted, and shown within seconds', async () => {
+  test('the traffic of a backend is counted, and reported within seconds', async () => {
     const connection = await fixture.connectReady('serve');
     const { length } = await (await fetch(connection.url)).text();
     await vi.waitFor(
@@ -189,8 +189,8 @@ onAllDrivers((setting) => {
     },
   );
 
-  // With separate processes, the one that stops first determines how the stream ends.
-  test.for(onlyIf(setting.drivers === 'embedded'))('a platform that is asked to stop ends its streams', async () => {
+  // With separate processes, the process that stops first determines how the stream ends.
+  test.for(onlyIf(setting.drivers === 'embedded'))('a platform that stops ends its streams', async () => {
     const connection = await fixture.connectReady('serve');
     const follower = log(connection);
     expect(await next(follower)).toBe('serving');

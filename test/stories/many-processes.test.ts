@@ -65,7 +65,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     });
   });
 
-  test('a node that other machines cannot reach logs what to set', async () => {
+  test('a node that other machines cannot reach logs which variable to set', async () => {
     // Each node logs this when it receives the next heartbeat of the other.
     const warnings = () => fixture.platform.log.match(/There are other nodes[^"]*set BERTH_ADVERTISED_HOST/g) ?? [];
     await expect.poll(warnings).toHaveLength(2);

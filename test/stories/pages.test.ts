@@ -1,4 +1,4 @@
-/** What people see in a browser: from the first administrator to the sample application, and to the log of one that fails. */
+/** Pages in a browser: the set-up, the readiness pages, the sample application, and the log of an application that fails. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -32,7 +32,7 @@ describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped:
       await page.getByRole('heading', { name: 'Pad' }).waitFor();
       // It is connected with its WebSocket.
       await page.getByRole('list', { name: 'Who is here' }).getByRole('listitem').first().waitFor();
-      expect(opened.requestedBeside(fixture.platform.apiUrl, fixture.platform.proxyUrl)).toEqual([]);
+      expect(opened.requestsOutside(fixture.platform.apiUrl, fixture.platform.proxyUrl)).toEqual([]);
       expect(opened.problems).toEqual([]);
     });
 
@@ -59,10 +59,10 @@ describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped:
       await page.waitForURL(url);
       const log = page.getByRole('region', { name: 'Last lines of the log' });
       expect(await log.innerText()).toBe('This backend cannot go on');
-      expect(opened.requestedBeside(apiUrl)).toEqual([]);
+      expect(opened.requestsOutside(apiUrl)).toEqual([]);
     });
 
-    test('a browser that opens a session while it starts sees how far it is, then the page that it asked for', async () => {
+    test('a browser that opens a session while its backend starts shows the progress, then the requested page', async () => {
       const { apiUrl } = fixture.platform;
       await using opened = await browser.newPage();
       const { page } = opened;

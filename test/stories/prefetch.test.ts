@@ -26,7 +26,7 @@ function lines({ platform }: Fixture, message: string, value: string): string[] 
   return platform.log.split('\n').filter((line) => line.includes(`"${message}"`) && line.includes(value));
 }
 
-const fetched = (fixture: Fixture, digest: string) => lines(fixture, 'Image prefetched', digest);
+const prefetched = (fixture: Fixture, digest: string) => lines(fixture, 'Image prefetched', digest);
 const pulled = (fixture: Fixture, { backend_id: id }: ConnectResponse) => lines(fixture, 'Image pulled', id);
 
 /** Asserts that a backend runs this image, and that its node did not pull it for the backend. */
@@ -49,10 +49,10 @@ onAllDrivers((setting) => {
     const first = await push(fixture, 'first');
     const connection = await fixture.connectReady('serve');
     await expect.poll(() => pulled(fixture, connection)).toHaveLength(1);
-    expect(fetched(fixture, first)).toEqual([]);
+    expect(prefetched(fixture, first)).toEqual([]);
 
     const second = await push(fixture, 'second');
-    await expect.poll(() => fetched(fixture, second)).toHaveLength(1);
+    await expect.poll(() => prefetched(fixture, second)).toHaveLength(1);
     expect(await isOn(setting.engine, fixture, second)).toBe(true);
     await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), second);
   });
@@ -62,7 +62,7 @@ onAllDrivers((setting) => {
     const path = `/v2/service/${fixture.platform.account}/serve/update`;
     const { status } = await api(fixture.platform, path, { method: 'POST', body: JSON.stringify({ image_tag: 'v3' }) });
     expect(status).toBe(200);
-    await expect.poll(() => fetched(fixture, digest)).toHaveLength(1);
+    await expect.poll(() => prefetched(fixture, digest)).toHaveLength(1);
     expect(lines(fixture, 'Nodes prefetch an image', digest)).toHaveLength(1);
     await expectReadyAtOnce(fixture, await fixture.connectReady('serve'), digest);
   });
@@ -85,24 +85,24 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes with the API
     await push(fixture, 'first');
     await connectOnBoth();
     const second = await push(fixture, 'second');
-    await expect.poll(() => fetched(fixture, second)).toHaveLength(2);
+    await expect.poll(() => prefetched(fixture, second)).toHaveLength(2);
     // Both API processes were notified of the push.
     await expect.poll(() => lines(fixture, 'Nodes prefetch an image', second)).toHaveLength(2);
     for (const each of [engine, otherEngine]) expect(each && (await isOn(each, fixture, second))).toBe(true);
     // Stops the registry, so that no node can pull.
     await fixture.platform.kill(['registry']);
     for (const connection of await connectOnBoth()) await expectReadyAtOnce(fixture, connection, second);
-    expect(fetched(fixture, second)).toHaveLength(2);
+    expect(prefetched(fixture, second)).toHaveLength(2);
   });
 
   /** Connects until both nodes have a backend. */
   async function connectOnBoth(): Promise<ConnectResponse[]> {
     const connections: ConnectResponse[] = [];
-    const places = new Set<boolean>();
-    while (places.size < 2) {
+    const nodes = new Set<boolean>();
+    while (nodes.size < 2) {
       const more = await Promise.all(Array.from({ length: 4 }, () => fixture.connectReady('serve')));
       const containers = await Promise.all(more.map((connection) => fixture.containerOf(connection)));
-      for (const container of containers) places.add(container === '');
+      for (const container of containers) nodes.add(container === '');
       connections.push(...more);
     }
     return connections;

@@ -1,5 +1,5 @@
 // Takes about 105 s
-/** Redis stops, and returns empty: that delays work, but loses no backend, key or session. */
+/** Redis stops, and restarts without data: work is delayed, but no backend, key or session is lost. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { leaseMs } from '../../model/key.ts';
@@ -15,7 +15,7 @@ const outageMs = leaseMs + 5_000;
 const [engine] = testEngines();
 const shared = testDrivers().find((each) => each !== 'embedded');
 
-describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
+describe.skipIf(!engine || !shared)('the Redis server of a platform', () => {
   let redis: RedisServer;
   let fixture: Fixture;
 
@@ -94,7 +94,7 @@ describe.skipIf(!engine || !shared)('a Redis of the platform’s own', () => {
     await redis.stop('SIGKILL');
     const stoppedAt = Date.now();
     const downMs = () => Date.now() - stoppedAt;
-    // At its beginning, in its middle, and when every lease that was renewed before it has ended.
+    // At the start of the outage, in its middle, and when every lease that was renewed before it has expired.
     for (const [i, fromMs] of [0, outageMs / 2, outageMs].entries()) {
       await expect.poll(downMs, { timeout: outageMs, interval: 100 }).toBeGreaterThanOrEqual(fromMs);
       const connection = await fixture.connect('serve', { key: `minute-${i}` });

@@ -16,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(async () => await platform[Symbol.asyncDispose]());
 
-test('a dry run prints what would be removed, in sentences, and a collection removes it', async () => {
+test('a dry run prints in sentences what a collection would remove, and a collection removes it', async () => {
   const image = client.image('draw', 'v1', [RegistryClient.layer(1024 * 1024)]);
   await client.push(image);
   await client.delete(image);
-  let wouldGo = '';
-  const dryRun = async () => (wouldGo = (await runPlainBerth(platform, 'collect', '--dry-run')).stdout);
+  let dryRunOutput = '';
+  const dryRun = async () => (dryRunOutput = (await runPlainBerth(platform, 'collect', '--dry-run')).stdout);
   await expect.poll(dryRun, { interval: 500 }).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
-  expect(wouldGo).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
+  expect(dryRunOutput).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
   const done = await runPlainBerth(platform, 'collect');
   expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('home/draw: lost 2 blobs (1.0 MiB)')]);
   expect(done.stdout).toContain('Removed 2 blobs (1.0 MiB).');

@@ -20,7 +20,7 @@ const onDisk = await isOnDisk();
 
 describe.skipIf(!engine)('a data folder that is replaced', () => {
   test.for(onlyIf(onDisk))(
-    'its containers and its network are gone after the next start',
+    'its containers and its network are removed at the next start',
     { timeout: 180_000 },
     async () => {
       const at = { env: { DOCKER_HOST: engine?.host } };
@@ -55,7 +55,7 @@ describe.skipIf(!engine)('a data folder that is replaced', () => {
   );
 });
 
-/** A folder in memory has no identity. */
+/** Whether data folders have an identity, which a folder in memory has not. */
 async function isOnDisk(): Promise<boolean> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'berth-place-'));
   const identity = await dataFolderIdentity({ dataFolder, dataFolderId: '' });

@@ -30,10 +30,10 @@ onAllDrivers((setting) => {
     let leaving: ConnectResponse;
     let ended: ConnectResponse;
     let starting: ConnectResponse[];
-    /** What a client of `kept` gets before the kill, and while the platform is down. */
+    /** What a client of `kept` receives before the kill, and while the platform is down. */
     let answers: string[];
 
-    // One kill for all of them, because processes that start again cost more than the rest of the story.
+    // One kill for all tests, because restarting the processes takes longer than the rest of the story.
     beforeAll(async () => {
       [kept, leaving, ended] = await Promise.all([
         fixture.connectReady('pad', { key: 'kept' }),
@@ -55,7 +55,7 @@ onAllDrivers((setting) => {
       await fixture.platform.restart();
     });
 
-    test('it adopts running backends, and an open page still works', async () => {
+    test('the platform adopts running backends, and an open page still works', async () => {
       expect(answers).toEqual(['still here', 'fetch failed']);
       expect(await echoOf(kept.url)).toBe('still here');
       const again = await fixture.connect('pad', { key: 'kept' });
@@ -90,7 +90,7 @@ onAllDrivers((setting) => {
     });
   });
 
-  test('stopped in order: it restarts with all backends and keys, and clients of streams connect again', async () => {
+  test('after an orderly stop, a restart keeps all backends and keys, and clients of streams reconnect', async () => {
     const connection = await fixture.connectReady('serve', { key: 'through' });
     const { apiUrl: url, token } = fixture.platform;
     const followed: string[] = [];
@@ -109,7 +109,7 @@ onAllDrivers((setting) => {
   });
 
   test.for(onlyIf(setting.drivers === 'embedded'))(
-    'a second platform on the same data exits, and names the process that holds it',
+    'a second platform on the same data folder exits, and names the process that uses the folder',
     () => {
       const berth = join(import.meta.dirname, '../../main/berth.ts');
       const env = {

@@ -75,7 +75,7 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
     await once(socket, 'close');
   });
 
-  test('in the path form, redirects and cookies stay in the session, and bodies are as they were', async () => {
+  test('in the path form, redirects and cookies stay in the session, and bodies are unchanged', async () => {
     const session = await connect({ key: 'path', url_form: 'path' });
     const prefix = `/${session.token}`;
     expect(session.url).toBe(`${fixture.platform.proxyUrl}${prefix}/`);
@@ -87,13 +87,13 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
     expect((await who(session)).prefix).toBe(prefix);
   });
 
-  test('the token of a host URL is a path, too, for clients that do not resolve the host', async () => {
+  test('the token of a host URL also works as a path, for clients that cannot resolve the host', async () => {
     const session = await connect({ key: 'host', user: 'Ada' });
     const byPath = await fetch(`${fixture.platform.proxyUrl}/${session.token}/who`);
     expect(((await byPath.json()) as Who).backend).toBe(session.backend_id);
   });
 
-  test('the container knows its URL, which works for clients without a name', async () => {
+  test('the container has its URL in a variable, and the URL works for clients without a user', async () => {
     const { url } = await who(await connect({ key: 'host', user: 'Ada' }));
     expect(url).toBe((await connect({ key: 'host' })).url);
     const unnamed = await who(await connect({ user: 'Ada' }));
@@ -103,14 +103,14 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
     });
   });
 
-  test('the URL of a key leads to its next holder, from which a client gets it again', async () => {
+  test('the URL of a key leads to its next holder, and a new connect of the client returns the same URL', async () => {
     const first = await connect({ key: 'again', user: 'Ada' });
     await fixture.terminate(first, true);
     await fixture.statusesUntil(first, 'terminated');
     expect((await askSession(first.url)).status).toBe(410);
     const next = await fixture.connect('ordinary', { key: 'again', user: 'Ada' });
     expect([next.url, next.backend_id === first.backend_id]).toEqual([first.url, false]);
-    // It is held until the backend is ready.
+    // The proxy holds the request until the backend is ready.
     expect(await who(next)).toMatchObject({ backend: next.backend_id, user: 'Ada' });
     const page = await fetch(next.ready_url, { redirect: 'manual' });
     expect([page.status, page.headers.get('location')]).toEqual([303, next.url]);
@@ -139,12 +139,12 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
       const cookies = await opened.page.context().cookies();
       expect(new Set(cookies.map((each) => each.domain))).toEqual(new Set([new URL(session.url).hostname]));
       expect(
-        opened.requestedBeside(new URL(session.url).origin, session.url.replace('http', 'ws').slice(0, -1)),
+        opened.requestsOutside(new URL(session.url).origin, session.url.replace('http', 'ws').slice(0, -1)),
       ).toEqual([]);
       expect(opened.problems).toEqual([]);
     });
 
-    test('local storage, cookies and service workers stay over a reconnect with the same key and user, and are no others’', async () => {
+    test('local storage, cookies and service workers persist across reconnects with the same key and user only', async () => {
       const request = { key: 'stored', user: 'Ada' };
       const first = await connect(request);
       await using opened = await browser.newPage();
@@ -164,7 +164,7 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
       expect(await visit(opened, await connect({ ...request, key: 'other' }))).toBe('Ada, visit 1, 0 cookies');
     });
 
-    test('the page of a session reads neither the cookies nor the answers of another one', async () => {
+    test('the page of a session reads neither the cookies nor the answers of another session', async () => {
       const [one, other] = [await connect({ key: 'host' }), await connect({ key: 'path' })];
       await using opened = await browser.newPage();
       const { page } = opened;
@@ -173,10 +173,10 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
         await page.getByRole('button', { name: 'Log in' }).click();
         await page.locator('#who').getByText('3 cookies').waitFor();
       }
-      // `page` shows the other one now.
+      // `page` now shows the other session.
       const read = `fetch('${one.url}who', { credentials: 'include' }).then((answer) => answer.text(), () => 'refused')`;
-      const said = { read: await page.evaluate(read), cookies: await page.evaluate('document.cookie') };
-      expect(said).toEqual({
+      const result = { read: await page.evaluate(read), cookies: await page.evaluate('document.cookie') };
+      expect(result).toEqual({
         read: 'refused',
         cookies: expect.stringMatching(/^(?:__Host-strict=1; wide=1|wide=1; __Host-strict=1)$/),
       });

@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** An untagged image is spawned beside garbage collection: either the spawn succeeds and the image is kept, or it is rejected. */
+/** An untagged image is spawned during garbage collection: either the spawn succeeds and the image is kept, or it is rejected. */
 import { expect, test } from 'vitest';
 import { openApi } from '../../api/index.ts';
 import { purgeRepository } from '../../registry/index.ts';
@@ -135,21 +135,21 @@ async function clean({ registry, clock }: Fixture): Promise<void> {
 }
 
 /** Requests that keep the image. */
-const needs: Readonly<Record<string, (fixture: Fixture, digest: string) => Promise<boolean>>> = {
+const requests: Readonly<Record<string, (fixture: Fixture, digest: string) => Promise<boolean>>> = {
   'is spawned': async ({ post }, tag) =>
     (await post(`/v2/service/${repository}/connect`, { spawn: { tag } })).status === 200,
   'becomes that of an environment': async ({ post }, tag) =>
     (await post(`/v2/service/${repository}/update`, { image_tag: tag })).status === 200,
 };
 
-for (const [what, need] of Object.entries(needs)) {
+for (const [what, send] of Object.entries(requests)) {
   test(`an old image ${what} at any step of a collection`, { timeout: 300_000 }, async () => {
     await using fixture = await open();
     let acknowledged = 0;
     for (let step = 0; ; step += 1) {
       const digest = await prepareOldImage(fixture);
       let wasAcknowledged = false;
-      fixture.ofRegistry.at(step, async () => void (wasAcknowledged = await need(fixture, digest)));
+      fixture.ofRegistry.at(step, async () => void (wasAcknowledged = await send(fixture, digest)));
       await collect(fixture.registry);
       if (!fixture.ofRegistry.hasRun) break;
       if (wasAcknowledged) {
@@ -167,7 +167,7 @@ for (const [what, need] of Object.entries(needs)) {
     for (let step = 0; ; step += 1) {
       const digest = await prepareOldImage(fixture);
       fixture.ofApi.at(step, async () => void (await collect(fixture.registry)));
-      const wasAcknowledged = await need(fixture, digest);
+      const wasAcknowledged = await send(fixture, digest);
       if (!fixture.ofApi.hasRun) break;
       if (wasAcknowledged) {
         acknowledged += 1;

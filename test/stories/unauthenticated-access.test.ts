@@ -45,13 +45,13 @@ describe.skipIf(!engine || !drivers)('a process of every role', () => {
 
   /** The ports of a process, by listener. */
   async function portsOf(name: Name): Promise<Readonly<Record<string, number>>> {
-    const said = fixture.platform.announcedBy(name);
+    const announced = fixture.platform.announcedBy(name);
     const ports: Record<string, number> = {};
     const known = {
-      api: new URL(said.api_url).port,
-      registry: said.registry.split(':')[1] ?? '',
-      proxy: new URL(said.proxy_url).port,
-      operations: new URL(said.operations_url).port,
+      api: new URL(announced.api_url).port,
+      registry: announced.registry.split(':')[1] ?? '',
+      proxy: new URL(announced.proxy_url).port,
+      operations: new URL(announced.operations_url).port,
     };
     for (const port of await listeningPorts(fixture.platform.pidOf(name))) {
       const [listener = 'gateway'] = Object.entries(known).find(([, number]) => Number(number) === port) ?? [];

@@ -29,8 +29,8 @@ const dayMs = 24 * 60 * 60 * 1000;
 const log = silentLog();
 const collections = [...modelCollections, ...registryCollections];
 
-/** Days after which nothing of the first days is left, and old documents are deleted as fast as new ones come: twice the history. */
-const season = 60;
+/** Twice the history: days after which old documents are deleted as fast as new ones are inserted. */
+const seasonDays = 60;
 
 /** Backends that are spawned each day on SQLite. */
 const spawnsPerDay = 4;
@@ -41,11 +41,11 @@ describe('A year on SQLite', () => {
     await using store = await openSqliteStore({ folder: folder.path, collections, log });
     await using use = await openUse(store);
     const sizeOf = async (file: string) => (await stat(join(folder.path, file))).size;
-    await use.days(season, spawnsPerDay);
-    const [afterSeason, sizeThen] = [await use.look(), await sizeOf('berth.db')];
-    await use.days(365 - season, spawnsPerDay);
+    await use.days(seasonDays, spawnsPerDay);
+    const [afterSeason, sizeThen] = [await use.measure(), await sizeOf('berth.db')];
+    await use.days(365 - seasonDays, spawnsPerDay);
     expect(use.connects()).toBeGreaterThan(365 * spawnsPerDay);
-    expect(await use.look()).toEqual(afterSeason);
+    expect(await use.measure()).toEqual(afterSeason);
     expect(await sizeOf('berth.db')).toBeLessThan(1.1 * sizeThen);
     expect(await sizeOf('berth.db-wal')).toBeLessThan(64 * 1024 * 1024);
   }, 300_000);
@@ -57,10 +57,10 @@ await describeOnMongo('Four months', testMongo, (mongo) => {
     await using database = mongo.newDatabase();
     await using store = await openMongoStore({ ...database, collections, log });
     await using use = await openUse(store);
-    await use.days(season, 2);
-    const afterSeason = await use.look();
-    await use.days(120 - season, 2);
-    expect(await use.look()).toEqual(afterSeason);
+    await use.days(seasonDays, 2);
+    const afterSeason = await use.measure();
+    await use.days(120 - seasonDays, 2);
+    expect(await use.measure()).toEqual(afterSeason);
   }, 300_000);
 });
 
@@ -69,8 +69,8 @@ async function openUse(real: Store) {
   await using parts = new AsyncDisposableStack();
   const clock = new ManualClock();
   /**
-   * The calls of the store by method; `read` counts returned documents. Without the tokens and accounts: the API remembers what they allow
-   * for a part of a second of the machine's time, which the manual clock does not move.
+   * The calls of the store by method; `read` counts returned documents. Tokens and accounts are not counted: the API caches what they
+   * allow for a fraction of a second of system time, which the manual clock does not advance.
    */
   const counts: Record<string, number> = { get: 0, insert: 0, update: 0, delete: 0, find: 0, read: 0 };
   const store = steered(real, {
@@ -130,7 +130,7 @@ async function openUse(real: Store) {
       for (const last = today + count; today < last; today += 1) await day(today, spawns);
     },
     /** The number of documents, and the calls of a connect to the store. Leaves nothing behind. */
-    look: async () => {
+    measure: async () => {
       const documents = {
         backends: (await store.find(backends, { index: 'byEnd' })).length,
         routes: (await store.find(routes, { index: 'byBackend' })).length,

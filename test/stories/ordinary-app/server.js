@@ -1,4 +1,4 @@
-/** An ordinary application: Express with absolute paths, cookies and a WebSocket. It knows nothing of Berth. */
+/** An ordinary application: Express with absolute paths, cookies and a WebSocket. It has no code for Berth. */
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import express from 'express';
