@@ -57,7 +57,7 @@ inChromium(() => {
     await page.getByRole('heading', { name: 'Log in' }).waitFor();
     await page.goto(`${api.base}/openapi.json`);
     expect((await send(page, 'GET', '/v2/account/acme/tokens')).status).toBe(401);
-    expect(opened.requestedBeside(api.base)).toEqual([]);
+    expect(opened.requestsOutside(api.base)).toEqual([]);
   });
 
   test('a page of another origin cannot use the session, not even on the same host', async () => {

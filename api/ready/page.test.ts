@@ -57,7 +57,7 @@ inChromium(() => {
     // Scripts show the steps without another document.
     expect(opened.requested.filter((each) => each === url)).toHaveLength(1);
     expect(opened.problems).toEqual([]);
-    expect(opened.requestedBeside(api.base, applicationUrl)).toEqual([]);
+    expect(opened.requestsOutside(api.base, applicationUrl)).toEqual([]);
   });
 
   test('does the same without scripts: it reloads itself', async () => {
@@ -71,7 +71,7 @@ inChromium(() => {
     await shows(opened, 'Starting your session', 'Fetching the image… 3 of 7 layers, 5 MiB of 20 MiB');
     await api.change(id, becomeServing);
     await page.waitForURL(`${applicationUrl}/**`);
-    expect(opened.requestedBeside(api.base, applicationUrl)).toEqual([]);
+    expect(opened.requestsOutside(api.base, applicationUrl)).toEqual([]);
   });
 
   test('follows the backend again after a load balancer in between has answered instead of the API', async () => {
@@ -97,7 +97,7 @@ inChromium(() => {
     );
     await shows(opened, 'The session could not start', 'The container exited with code 3 before it was ready.');
     expect(await opened.page.locator('.ring, progress').count()).toBe(0);
-    expect(opened.requestedBeside(api.base)).toEqual([]);
+    expect(opened.requestsOutside(api.base)).toEqual([]);
   });
 
   test('shows members what a container logged as text, whatever it contains', async () => {
@@ -121,7 +121,7 @@ inChromium(() => {
     expect(page.url()).toBe(url);
     expect(await page.title()).toBe('The session could not start');
     expect(await accessibilityProblems(page)).toEqual([]);
-    expect(opened.requestedBeside(api.base)).toEqual([]);
+    expect(opened.requestsOutside(api.base)).toEqual([]);
   });
 
   test.each([

@@ -43,7 +43,7 @@ inChromium(() => {
     expect(await tryServices(page)).toBe('200');
     expect(await page.locator('.live-responses-table .response-col_description').nth(1).innerText()).toContain('draw');
     expect(opened.problems).toEqual([]);
-    expect(opened.requestedBeside(api.base)).toEqual([]);
+    expect(opened.requestsOutside(api.base)).toEqual([]);
   });
 
   test('sends a request with the session of a user who has logged in', async () => {

@@ -103,7 +103,7 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
         const found = JSON.stringify({ problems, requested: requested.slice(-40) }, undefined, 1);
         throw new Error(`The browser reported ${found}`, { cause: error });
       });
-      expect(opened.requestedBeside(new URL(session.url).origin, ...loadsFrom)).toEqual([]);
+      expect(opened.requestsOutside(new URL(session.url).origin, ...loadsFrom)).toEqual([]);
     }
 
     test.concurrent.each(applications.map((application) => [application.name, application] as const))(

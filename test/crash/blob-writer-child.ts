@@ -9,7 +9,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { bytesOf } from '../kit/registry/byte-source.ts';
 import { hashing } from '../kit/registry/hashing.ts';
 
-/** Small, so that each blob has several. */
+/** Small, so that each blob has several chunks. */
 const chunkBytes = 64 * 1024;
 
 const [place = '', database] = process.argv.slice(2);

@@ -14,7 +14,7 @@ import { RegistryClient } from '../kit/platform/registry-client.ts';
 
 const concurrentConnects = 100;
 
-/** Several, because the store may have written the backends of all claims when the process dies. */
+/** Upper bound of rounds: a kill may come after the backends of all claims were written. */
 const maxRounds = 20;
 
 test('a connect to a key whose claimer died succeeds a moment later', async () => {
@@ -28,10 +28,10 @@ test('a connect to a key whose claimer died succeeds a moment later', async () =
   const killDuring = async (names: readonly string[]): Promise<number> => {
     const watched = openDatabase(join(folder, 'berth.db'));
     const claimed = watched.prepare(`SELECT (SELECT count(*) FROM keys) - (SELECT count(*) FROM backends) AS count`);
-    const over = new AbortController();
+    const finished = new AbortController();
     const settled = Promise.allSettled(names.map(async (key) => await connect(platform, 'draw', { key })));
-    void settled.then(() => over.abort());
-    while (!over.signal.aborted && !claimed.get()?.['count']) await setImmediate();
+    void settled.then(() => finished.abort());
+    while (!finished.signal.aborted && !claimed.get()?.['count']) await setImmediate();
     await platform.kill();
     watched.close();
     await settled;
@@ -46,7 +46,7 @@ test('a connect to a key whose claimer died succeeds a moment later', async () =
     const names = Array.from({ length: concurrentConnects }, (_, i) => `${round}-${i}`);
     left = await killDuring(names);
     await platform.restart();
-    // A connect waits for the seconds that a claim lasts. For a lease, which lasts a minute, it would not: it would fail.
+    // A connect waits until a claim expires, which takes seconds. It would fail if a lease of a minute had to expire.
     const again = await Promise.all(names.map(async (key) => await connect(platform, 'draw', { key })));
     expect(new Set(again.map(({ backend_id: id }) => id)).size).toBe(concurrentConnects);
   }

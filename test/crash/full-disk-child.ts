@@ -17,7 +17,7 @@ const log = silentLog();
 await using store = await openSqliteStore({ folder: join(folder, 'store'), collections: [pairs], log });
 await using blobs = await openFileBlobs({ hashing, folder: join(folder, 'blobs'), log });
 
-/** In total four times as much as fits. */
+/** In total four times the limit. */
 const groups = 40;
 const groupSize = 10;
 const filling = 'x'.repeat(20_000);
@@ -41,7 +41,7 @@ const later = await store.get(pairs, 'later');
 process.stdout.write(
   JSON.stringify({
     acknowledged: inserts.map(({ status }) => status === 'fulfilled'),
-    refusals: inserts.flatMap((insert) =>
+    errorCodes: inserts.flatMap((insert) =>
       insert.status === 'rejected' ? [(insert.reason as { code: string }).code] : [],
     ),
     foundAfterwards,

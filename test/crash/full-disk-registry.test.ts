@@ -1,5 +1,5 @@
 // Takes about 15 s
-/** The registry on a disk that is really full: a file system of a few megabytes. */
+/** The registry on a full disk: a file system of a few megabytes. */
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ import { api } from '../kit/platform/api-client.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
-import { RefusedError, RegistryClient } from '../kit/platform/registry-client.ts';
+import { RegistryError, RegistryClient } from '../kit/platform/registry-client.ts';
 import type { PushedImage } from '../kit/platform/registry-client.ts';
 import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
 
 const mebibyte = 1024 * 1024;
 const reserveMib = 8;
 
-/** The tests leave less space for it. */
+/** More than the space that the tests leave. */
 const layerBytes = 7_000_000;
 
 /** The message of each check of `/readyz`. */
@@ -35,14 +35,14 @@ function largeImages(client: RegistryClient): PushedImage[] {
   );
 }
 
-async function assertRefused(client: RegistryClient, image: PushedImage): Promise<void> {
-  const refusal: unknown = await client.push(image).catch((error: unknown) => error);
-  expect(refusal).toBeInstanceOf(RefusedError);
-  expect(refusal).toHaveProperty('status', 507);
+async function assertRejected(client: RegistryClient, image: PushedImage): Promise<void> {
+  const error: unknown = await client.push(image).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(RegistryError);
+  expect(error).toHaveProperty('status', 507);
   expect(await client.problemWith(image)).toBe('no such tag');
 }
 
-/** Waits, because uploads are deleted after the response. */
+/** Waits until there are no uploads, which are deleted after the response. */
 async function untilNoUploads(disk: SmallDisk): Promise<void> {
   await expect.poll(() => readdir(join(disk.path, 'blobs', 'uploads'))).toEqual([]);
 }
@@ -64,7 +64,7 @@ const stores = testDrivers().map((drivers) =>
 );
 
 describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings }) => {
-  test(`a push that needs the disk's reserve is rejected, leaves nothing, and succeeds when there is space${whyNoDisk}`, async () => {
+  test(`a push that needs the disk's reserve is rejected, leaves no bytes, and succeeds when there is space${whyNoDisk}`, async () => {
     await using disk = await SmallDisk.mount(64);
     const settings = {
       ...storeSettings,
@@ -77,24 +77,24 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
     const before = client.image('kept', 'v1', [RegistryClient.layer(1_000_000)]);
     await client.push(before);
     expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
-    // A part of a layer fits, but not all of it.
+    // A part of a layer fits on the disk.
     await disk.fillUpTo(reserveMib + 4);
     const large = largeImages(client);
     expect(await uploadArchive(platform, layerBytes)).toMatchObject(noSpace);
     for (const image of large) {
-      await assertRefused(client, image);
+      await assertRejected(client, image);
       await untilNoUploads(disk);
       expect(await disk.freeBytes()).toBeGreaterThan((reserveMib + 3) * mebibyte);
     }
     expect(await readiness(platform)).toMatchObject({ disk: 'ok', store: 'ok' });
-    // No part of it fits.
+    // No part of a layer fits on the disk.
     await disk.fillUpTo(reserveMib - 1);
     const full = /^The disk is full: [67](?:\.\d)? MiB are free, and 8 MiB are kept free for the store$/;
     await expect.poll(async () => (await readiness(platform))['disk']).toMatch(full);
     expect(await readiness(platform)).toHaveProperty('store', 'ok');
-    for (const image of large) await assertRefused(client, image);
+    for (const image of large) await assertRejected(client, image);
     const small = client.image('small', 'v1', [RegistryClient.layer(1_000)]);
-    await assertRefused(client, small);
+    await assertRejected(client, small);
     expect(await uploadArchive(platform, 1_000)).toMatchObject(noSpace);
     await untilNoUploads(disk);
     expect(await client.problemWith(before)).toBeUndefined();
@@ -120,7 +120,7 @@ test.runIf(canMount)(
     await disk.fillUpTo(5);
     const large = largeImages(client);
     for (const image of large) {
-      await assertRefused(client, image);
+      await assertRejected(client, image);
       await untilNoUploads(disk);
     }
     await disk.heal();

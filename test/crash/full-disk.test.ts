@@ -11,7 +11,7 @@ const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0;
 
 interface Report {
   readonly acknowledged: boolean[];
-  readonly refusals: string[];
+  readonly errorCodes: string[];
   readonly foundAfterwards: boolean[];
   readonly appended: string;
   readonly keptBytes: number;
@@ -30,8 +30,8 @@ test.runIf(hasPrlimit)('failed writes are reported, no write is torn, and writes
   const report = JSON.parse(stdout) as Report;
   expect(report.foundAfterwards).toStrictEqual(report.acknowledged);
   expect(report.acknowledged).toContain(true);
-  expect(report.refusals.length).toBeGreaterThan(0);
-  expect(new Set(report.refusals)).toStrictEqual(new Set(['unavailable']));
+  expect(report.errorCodes.length).toBeGreaterThan(0);
+  expect(new Set(report.errorCodes)).toStrictEqual(new Set(['unavailable']));
   expect(report.appended).toBe('no-space');
   expect(report.keptBytes).toBe(largestFileBytes);
   expect(report.later).toBe(1);

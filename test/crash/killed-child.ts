@@ -4,8 +4,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Runs a script of this folder, kills it (SIGKILL) once it has printed so many lines, and returns all lines that it printed,
- * including those between the kill and the end.
+ * Runs a script of this folder, kills it (SIGKILL) when it has printed `afterLines` lines, and returns all lines that it printed,
+ * including the lines between the kill and the end.
  */
 export async function runUntilKilled(script: string, args: readonly string[], afterLines: number): Promise<string[]> {
   const path = fileURLToPath(new URL(script, import.meta.url));

@@ -11,12 +11,12 @@ import type { PushedImage } from '../kit/platform/registry-client.ts';
 
 /** Each round starts a platform twice, on machines that may be busy. */
 const timeout = 240_000;
-/** Enough that the kill finds pushes at each of their steps. */
+/** Enough that pushes are at each of their steps when the platform is killed. */
 const concurrentPushes = 25;
 
 for (const drivers of testDrivers()) {
   describe(`on ${drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
-    // So many pushes are acknowledged when the platform is killed: few, and many. A protocol server for tests takes ten times as long.
+    // The numbers of acknowledged pushes at the kill: few, and many. A round takes ten times as long on the protocol server for tests.
     const acknowledgedAtKill = drivers === 'embedded' ? [3, 12] : [3];
     const start = async (settings: PlatformOptions['settings'] = {}) =>
       await startPlatform({ drivers, settings, only: ['registry,api'] });
@@ -48,7 +48,7 @@ for (const drivers of testDrivers()) {
           const unfinished = (await settled).flatMap((push, i) => (push.status === 'rejected' ? [images[i]!] : []));
           expect(unfinished.length).toBeGreaterThan(0);
           await platform.restart();
-          // Those of earlier rounds are pulled at the end.
+          // Images of earlier rounds are pulled at the end.
           expect(await client.problemsWith(acknowledged.slice(before))).toEqual([]);
           // A tag whose push was not acknowledged may exist, but then its image must be complete.
           expect((await client.problemsWith(unfinished)).filter((problem) => problem !== 'no such tag')).toEqual([]);
@@ -56,7 +56,7 @@ for (const drivers of testDrivers()) {
             code: 0,
             lines: [{ type: 'verified', problems: 0 }],
           });
-          await Promise.all(unfinished.map(async (image) => await client.pushWhileRefused(image)));
+          await Promise.all(unfinished.map(async (image) => await client.pushWithRetries(image)));
           acknowledged.push(...unfinished);
         }
         expect(await client.problemsWith(acknowledged)).toEqual([]);
@@ -64,7 +64,7 @@ for (const drivers of testDrivers()) {
     );
 
     test(
-      'killed during garbage collections: no tagged image is lost, and deleted images are removed in the end',
+      'killed during garbage collections: no tagged image is lost, and blobs of deleted images are removed in the end',
       { timeout },
       async () => {
         await using platform = await start({
@@ -76,32 +76,32 @@ for (const drivers of testDrivers()) {
         const client = new RegistryClient(platform);
         const shared = RegistryClient.layer(50_000);
         const kept = client.image('kept', 'v1', [shared, RegistryClient.layer(30_000)]);
-        await client.pushWhileRefused(kept);
+        await client.pushWithRetries(kept);
         for (const round of acknowledgedAtKill.keys()) {
-          const doomed = Array.from({ length: 10 }, (_, i) =>
-            client.image('doomed', `${round}-${i}`, [shared, RegistryClient.layer(10_000)]),
+          const deleted = Array.from({ length: 10 }, (_, i) =>
+            client.image('deleted', `${round}-${i}`, [shared, RegistryClient.layer(10_000)]),
           );
-          await Promise.all(doomed.map(async (image) => await client.pushWhileRefused(image)));
-          await Promise.all(doomed.map(async (image) => await client.delete(image)));
-          // The first blobs are deleted: a collection is running. Each look is at another blob, because looks at all of them would
-          // keep a core busy until then.
-          let looks = 0;
+          await Promise.all(deleted.map(async (image) => await client.pushWithRetries(image)));
+          await Promise.all(deleted.map(async (image) => await client.delete(image)));
+          // When the first blobs are deleted, a collection is running. Each poll checks another image, because checks of all would
+          // keep a core busy.
+          let polls = 0;
           const left = async () => {
-            const { layers } = doomed[looks++ % doomed.length]!;
-            return await client.count(layers.slice(1), 'doomed');
+            const { layers } = deleted[polls++ % deleted.length]!;
+            return await client.count(layers.slice(1), 'deleted');
           };
           await expect.poll(left, { interval: 10 }).toBe(0);
           await platform.kill();
           await platform.restart();
           expect(await client.problemWith(kept)).toBeUndefined();
-          for (const image of doomed.slice(0, 3)) {
-            await client.pushWhileRefused(image);
+          for (const image of deleted.slice(0, 3)) {
+            await client.pushWithRetries(image);
             await client.delete(image);
           }
           expect((await runBerth(platform, 'verify')).code).toBe(0);
         }
         await client.delete(kept);
-        // First what clients see, because each look at everything that is stored takes a process.
+        // Polls what clients see first, because each `berth verify` starts a process.
         await expect.poll(async () => await client.count(kept.layers, 'kept'), { interval: 250 }).toBe(0);
         await expect.poll(async () => await blobsLeft(platform), { timeout: 60_000, interval: 1_000 }).toBe(0);
       },

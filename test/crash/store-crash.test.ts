@@ -27,7 +27,7 @@ test('SQLite loses no acknowledged write by kill -9, and its lock is free at onc
     const lines = await runUntilKilled('store-writer-child.ts', [folder.path, `${round}`], upTo(1_000));
     acknowledged += lines.length;
     await using store = await openSqliteStore({ folder: folder.path, collections: [pairs], log });
-    // One assertion for all of them, because an assertion costs more than the read of a document.
+    // One assertion for all documents, because an assertion costs more than the read of a document.
     const lost: object[] = [];
     for (const acknowledgement of lastAcknowledged(lines)) {
       const pair = await store.get(pairs, acknowledgement.id);
@@ -65,8 +65,8 @@ test('Files lose no published blob by kill -9, and contain no incomplete one', a
 });
 
 /** A random count of at least one. */
-function upTo(most: number): number {
-  return 1 + Math.floor(Math.random() * most);
+function upTo(max: number): number {
+  return 1 + Math.floor(Math.random() * max);
 }
 
 interface Acknowledgement {

@@ -1,16 +1,16 @@
-/** The order of test files: the longest start first, so that none of them is left alone at the end. */
+/** The order of test files: the longest start first, so that no long file runs alone at the end. */
 import { readFileSync } from 'node:fs';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 import { secondsIn } from './projects.ts';
 
 /**
- * One project after another, because a worker goes on with the next file only if that belongs to the same project. A new worker costs a
- * second of CPU time. The last are those whose files are short.
+ * One project after another, because a vitest worker runs the next file only if it belongs to the same project. A new worker costs
+ * a second of CPU time. Projects with short files are last.
  */
 const projects = ['e2e', 'docker', 'docker-other', 'drivers'];
 
-/** By what the files themselves say, and then by name: every run has the same order. */
+/** Sorts by the durations that files declare, and then by name, so that every run has the same order. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const timed = files.map((file) => ({

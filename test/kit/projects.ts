@@ -1,6 +1,6 @@
 /**
- * The projects of the tests, and which test file belongs to which: the first row that fits. What a file needs shows in its folder
- * and in its imports, and how long it takes in a line of its own, `// Takes about 40 s`. A file of the project `docker` runs on the
+ * The projects of the tests. A test file belongs to the project of the first row that matches: by its folder, by its imports, and
+ * by the duration that it declares in a line `// Takes about 40 s`. A file of the project `docker` runs on the
  * first engine; one with the line `// Runs on every engine` runs on the other one too, as a file of `docker-other`. Files share
  * processes; a file of `drivers` with the line `// Runs in a process of its own` does not, as a file of `drivers-apart`.
  */
@@ -52,7 +52,7 @@ export function filesForEveryEngine(): string[] {
   return testFiles.flatMap(({ file, text }) => (/^\/\/ Runs on every engine$/m.test(text) ? file : []));
 }
 
-/** How long a test file says that it takes; 0 for those that are over in a few seconds and do not say. */
+/** The duration that a test file declares, in seconds; 0 if it declares none because it takes a few seconds. */
 export function secondsIn(text: string): number {
   return Number(/^\/\/ Takes about (\d+) s\b/m.exec(text)?.[1] ?? 0);
 }

@@ -1,6 +1,6 @@
 /**
- * The parts that a run of tests requires. Tests that lack something are skipped, so that developers can run the others; where
- * everything should be installed, as in CI, a skipped test hides a failure.
+ * The parts that a run of tests requires. Tests whose programs are missing are skipped, so that developers can run the others; in
+ * CI, where everything should be installed, a skipped test hides a failure.
  */
 
 /** The variable with the required parts: `all`, or some of `parts`. */

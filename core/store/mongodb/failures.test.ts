@@ -85,13 +85,13 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     await using database = mongo.newDatabase();
     await using relay = await openRelay(mongo.url);
     await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
-    relay.loseAnswerTo('insert');
+    relay.dropAnswerTo('insert');
     await store.insert(things, { id: 'one', count: 1 });
-    relay.loseAnswerTo('update');
+    relay.dropAnswerTo('update');
     expect(await store.update(things, 'one', add)).toStrictEqual({ id: 'one', count: 2 });
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', count: 2 });
     await expect(store.insert(things, { id: 'one', count: 9 })).rejects.toMatchObject({ code: 'duplicate' });
-    expect(relay.lost).toBe(2);
+    expect(relay.dropped).toBe(2);
   });
 
   test('Batched inserts whose answer is lost succeed, except those whose ID exists', async () => {
@@ -99,14 +99,14 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     await using relay = await openRelay(mongo.url);
     await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
     await store.insert(things, { id: '3', count: 9 });
-    relay.loseAnswerTo('insert');
+    relay.dropAnswerTo('insert');
     const ids = ['1', '2', '3', '4'];
     const inserts = await Promise.allSettled(ids.map(async (id) => await store.insert(things, { id, count: 1 })));
     expect(inserts.map(({ status }) => status)).toStrictEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
     expect(inserts[2]).toMatchObject({ reason: { code: 'duplicate' } });
     const counts = await Promise.all(ids.map(async (id) => (await store.get(things, id))?.count));
     expect(counts).toStrictEqual([1, 1, 9, 1]);
-    expect(relay.lost).toBe(1);
+    expect(relay.dropped).toBe(1);
   });
 
   test('A deletion whose answer is lost happens; if the store cannot determine that, it reports `unavailable`', async () => {
@@ -114,11 +114,11 @@ await describeOnMongo('MongoDB, failing', stoppableMongo, (mongo) => {
     await using relay = await openRelay(mongo.url);
     await using store = await openMongoStore({ ...database, url: relay.url, collections, log });
     await store.insert(things, { id: 'one', count: 1 });
-    relay.loseAnswerTo('delete');
+    relay.dropAnswerTo('delete');
     const deleted = await store.delete(things, 'one').catch((error: unknown) => error);
     if (deleted !== true) expect(deleted).toMatchObject({ name: 'StoreError', code: 'unavailable' });
     expect(await store.get(things, 'one')).toBeUndefined();
-    expect(relay.lost).toBe(1);
+    expect(relay.dropped).toBe(1);
   });
 });
 

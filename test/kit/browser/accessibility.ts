@@ -2,10 +2,10 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** What WCAG 2.2 demands at the levels A and AA, as far as a program can check it. */
+/** The rules of WCAG 2.2 at the levels A and AA that a program can check. */
 const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** Returns what is wrong with the page as it is now: a rule, and the elements that violate it. The page must run scripts. */
+/** Returns the problems of a page in its current state: a rule, and the elements that violate it. The page must run scripts. */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const violations = await page.evaluate(async (values) => {

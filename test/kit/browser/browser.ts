@@ -1,4 +1,4 @@
-/** Pages in a real Chromium, for tests of what people see. A file that imports this belongs to the project `drivers`. */
+/** Pages in a real Chromium. A test file that imports this belongs to the project `drivers`. */
 import { chromium } from 'playwright-core';
 import type { Browser, ConsoleMessage, Page } from 'playwright-core';
 import { describe } from 'vitest';
@@ -7,7 +7,7 @@ import { canOpenNetworkNamespace, openNetworkNamespace } from './network-namespa
 
 const program = await chromiumProgram();
 
-/** Playwright adds others. Names of other machines resolve to nothing, so that no test depends on the internet. */
+/** In addition to Playwright's own flags. Names of other machines do not resolve, so that no test depends on the internet. */
 const flags = [
   '--disable-gpu',
   '--disable-quic',
@@ -31,7 +31,7 @@ export function inChromium(declare: () => void): void {
 export interface PageOptions {
   /** Whether the page may run scripts. Default: true. */
   readonly javaScript?: boolean;
-  /** What the person prefers. Default: `light`. */
+  /** The color scheme that the user prefers. Default: `light`. */
   readonly colorScheme?: 'light' | 'dark';
   /** Whether certificates that no authority has issued are accepted. Default: false. */
   readonly acceptsAnyCertificate?: boolean;
@@ -86,12 +86,12 @@ export class TestBrowser implements AsyncDisposable {
   }
 }
 
-/** A page, and what it did. `page` is Playwright's: https://playwright.dev/docs/api/class-page */
+/** A page, its requests and its errors. `page` is Playwright's: https://playwright.dev/docs/api/class-page */
 export class TestPage implements AsyncDisposable {
   readonly page: Page;
   /** The URL of each request, in order, redirects included. */
   readonly requested: string[] = [];
-  /** What the browser reported: errors of scripts, refused resources, failed requests. */
+  /** The errors that the browser reported: of scripts, blocked resources and failed requests. */
   readonly problems: string[] = [];
 
   constructor(page: Page) {
@@ -103,8 +103,8 @@ export class TestPage implements AsyncDisposable {
     });
   }
 
-  /** The requests to other servers than these. A resource within the page (`data:`, `blob:`) is no request. */
-  requestedBeside(...origins: readonly string[]): string[] {
+  /** The requests to servers other than these. A resource within the page (`data:`, `blob:`) is not a request. */
+  requestsOutside(...origins: readonly string[]): string[] {
     return this.requested.filter((url) => /^(?:http|ws)s?:/.test(url) && !origins.includes(new URL(url).origin));
   }
 

@@ -10,8 +10,8 @@ import { pipeline } from 'node:stream';
 export const socksPort = 1080;
 
 /**
- * Chromium counts as offline unless an interface beside `lo` has an address. RFC 5737 keeps this one for examples. The kernel must add
- * no IPv6 address, because it would appear seconds later.
+ * Chromium reports that it is offline unless an interface other than `lo` has an address. RFC 5737 reserves this address for
+ * examples. The kernel must not add an IPv6 address, because it would appear seconds later.
  */
 const interfaces = [
   ['link', 'set', 'lo', 'up'],

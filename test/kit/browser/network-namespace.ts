@@ -1,7 +1,7 @@
 /**
- * A network namespace for Chromium. Chromium ends all its connections (ERR_NETWORK_CHANGED) when an address of its machine appears or
- * goes away, which happens with every network and container that other tests create. In its own namespace it sees none of that. It
- * reaches the servers of this machine through a SOCKS 5 proxy, whose Unix socket both namespaces can open.
+ * A network namespace for Chromium. Chromium closes all its connections (ERR_NETWORK_CHANGED) when an address of its machine appears
+ * or disappears, which happens with every network and container that other tests create. A namespace isolates Chromium from these
+ * changes. It reaches the servers of this machine through a SOCKS 5 proxy, whose Unix socket both namespaces can open.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { socksPort } from './inside-namespace.ts';
 
 export interface NetworkNamespace extends AsyncDisposable {
-  /** Runs the program that was given to `openNetworkNamespace` inside the namespace, with its own arguments. */
+  /** A script that runs the program of `openNetworkNamespace` inside the namespace, with the arguments of the script. */
   readonly program: string;
   /** The proxy through which a program inside reaches `localhost`, its subdomains and 127.0.0.1 of this machine. */
   readonly proxy: string;
@@ -73,7 +73,7 @@ async function serve(client: Socket): Promise<void> {
   await pipeline(client, server, client);
 }
 
-/** A reply without the address from which the proxy connects, which no client needs. */
+/** A reply without the proxy's own address, which no client needs. */
 function reply(code: number): Buffer {
   return Buffer.of(5, code, 0, 1, 0, 0, 0, 0, 0, 0);
 }

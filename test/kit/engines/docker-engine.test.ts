@@ -1,5 +1,5 @@
 // Takes about 6 s
-/** Engines for tests, beside the engine that the machine may have. */
+/** Engines for tests, on a machine that may have its own engine. */
 import { expect, test } from 'vitest';
 import { findProgram, tryCommand } from '../../../setup/command.ts';
 import { startEngine, withoutFirewall } from './docker-engine.ts';

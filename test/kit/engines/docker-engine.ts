@@ -30,7 +30,7 @@ export interface RunningEngine extends TestEngine, AsyncDisposable {
   kill(): void;
   /** Kills it, and starts it again with the same data. */
   restart(): Promise<void>;
-  /** Kills its containerd, as the kernel does when memory is short. The engine starts another one within seconds. */
+  /** Kills its containerd, as the kernel does when memory is short. The engine starts a new containerd within seconds. */
   killContainerd(): Promise<void>;
   /** Freezes it, like an engine in a deadlock, until the returned function is called. */
   freeze(): Promise<() => void>;
@@ -48,8 +48,8 @@ const listTimeoutMs = 10_000;
 const maxEngines = 64;
 
 /**
- * Arguments of an engine that starts beside others, and whose containers only this machine reaches. Otherwise an engine deletes
- * the firewall rules of all others when it starts, and containers on their networks can no longer reach each other.
+ * Arguments of an engine that starts while others run, and whose containers only this machine reaches. Without them, an engine that
+ * starts deletes the firewall rules of all others, and containers on their networks can no longer reach each other.
  */
 export const withoutFirewall = ['--iptables=false', '--ip6tables=false'] as const;
 
@@ -67,7 +67,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   opening.defer(async () => {
     const bridges = await networkBridges(host);
     await stopDaemon(child);
-    await endShims(folder);
+    await killShims(folder);
     for (const each of bridges) await removeBridge(each);
   });
   await untilAnswers(child, host, join(folder, 'log'));
@@ -78,7 +78,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
     await endDaemon(child, 'SIGKILL');
     // Its containerd ended with it, but may remain as a zombie, for which the engine would wait.
     await rm(containerdPid, { force: true });
-    // With a pool of addresses, an engine that has run before deletes `docker0`, which may be of the machine's own engine.
+    // With a pool of addresses, an engine that has run before deletes `docker0`, which may belong to the machine's own engine.
     child = await start([]);
     await untilAnswers(child, host, join(folder, 'log'));
   };
@@ -94,14 +94,17 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   };
 }
 
-interface Place {
+interface DaemonOptions {
   readonly folder: string;
   readonly bridge: string;
   readonly host: string;
   readonly args: readonly string[];
 }
 
-async function startDaemon(kind: EngineKind, { folder, bridge, host, args: more }: Place): Promise<ChildProcess> {
+async function startDaemon(
+  kind: EngineKind,
+  { folder, bridge, host, args: more }: DaemonOptions,
+): Promise<ChildProcess> {
   const path = [process.env['PATH'] ?? '', '/usr/sbin', '/sbin'];
   if (kind === 'modern') path.unshift(join(modernFolder(), 'usr/bin'), join(modernFolder(), 'usr/sbin'));
   const dockerd = kind === 'modern' ? join(modernFolder(), 'usr/sbin/dockerd') : await findProgram('dockerd');
@@ -143,10 +146,10 @@ async function endDaemon(child: ChildProcess, signal: NodeJS.Signals): Promise<v
   await exited;
 }
 
-/** Ends the shims of containers that an engine has lost: it removes a container whose containerd was killed, but not its shim. */
-async function endShims(folder: string): Promise<void> {
+/** Kills shims that an engine has left: it removes a container whose containerd was killed, but not the container's shim. */
+async function killShims(folder: string): Promise<void> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    // Processes end at any moment.
+    // The process may have ended meanwhile.
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
     if (!/^\S*containerd-shim/.test(command) || !command.includes(`\0${folder}/`)) continue;
     try {

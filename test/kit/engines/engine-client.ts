@@ -1,4 +1,4 @@
-/** The API of an engine, for tests of something else than the docker command, each call of which takes 20 ms of CPU time. */
+/** A client of an engine's API, for tests that do not test the docker command: each docker command takes 20 ms of CPU time. */
 import Docker from 'dockerode';
 import type { TestEngine } from './docker-engine.ts';
 
@@ -9,7 +9,7 @@ export function engineClient({ host }: Pick<TestEngine, 'host'>): Docker {
   return new Docker({ host: hostname, port });
 }
 
-/** The running containers of a backend, as the docker command names them. */
+/** The IDs of a backend's running containers, in the short form of the docker command. */
 export async function containersOf(engine: Pick<TestEngine, 'host'>, backend: string): Promise<string[]> {
   const found = await engineClient(engine).listContainers({ filters: { label: [`berth.backend=${backend}`] } });
   return found.map(({ Id }) => Id.slice(0, 12));
@@ -27,7 +27,7 @@ export async function removeFromEngine(engine: TestEngine | undefined, node: str
   await docker.getNetwork(`berth-${node}`).remove().catch(ignore);
 }
 
-/** Pulls an image by its whole name, with the access token of an account. */
+/** Pulls an image by its full name, with the access token of an account. */
 export async function pullImage(
   engine: Pick<TestEngine, 'host'>,
   name: string,

@@ -1,7 +1,7 @@
 /**
  * Docker Engine 20.10 can deadlock: while a container leaves a network (`getSvcRecords` of its libnetwork) and the endpoint of
- * another one is deleted (`processEndpointDelete`), each waits for the other's lock, and then every request for networks waits
- * for ever. This happens about once in ten thousand containers, and a run of tests would hang.
+ * another container is deleted (`processEndpointDelete`), each waits for the other's lock, and every later request for networks
+ * hangs. This happens about once in ten thousand containers, and a run of tests would hang.
  */
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -4,7 +4,7 @@ import type { TestEngine } from './docker-engine.ts';
 /** The variable with the engines, as JSON. */
 export const enginesVariable = 'BERTH_TEST_ENGINES';
 
-/** The engines of this run, the one that most tests use first. Without `npm test` (with `npx vitest`), the engine at DOCKER_HOST, if set. */
+/** The engines of this run; most tests use the first. Without `npm test` (with `npx vitest`), the engine at DOCKER_HOST, if set. */
 export function testEngines(): readonly TestEngine[] {
   const given = process.env[enginesVariable];
   if (given) return JSON.parse(given) as TestEngine[];

@@ -53,7 +53,7 @@ esac
 
 const page = '<!doctype html><title>A test backend</title><p>Hello from a test backend\n';
 
-/** `cgi-bin/slow?5` answers a line a second, five times. */
+/** `cgi-bin/slow?5` sends a line per second, five times. */
 const slowCgi = `#!/bin/sh
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 i=0
@@ -76,7 +76,7 @@ echo "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
-/** `cgi-bin/flood?bytes` logs so many bytes, in lines of a thousand. */
+/** `cgi-bin/flood?bytes` logs this number of bytes, in lines of 1,000. */
 const floodCgi = `#!/bin/sh
 yes ${'0123456789'.repeat(100).slice(1)} | head -c "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'

@@ -35,7 +35,7 @@ export async function nodeImage({
   };
 }
 
-/** Packages and all that they depend on. npm installs these beside them, unless two need different releases. */
+/** Packages and all their dependencies. npm installs these in the same folder, unless two packages need different releases. */
 async function withDependencies(packages: readonly string[]): Promise<string[]> {
   const all = new Set(packages);
   for (const name of all) {

@@ -22,10 +22,10 @@ interface Blobs {
   readonly layers: readonly Content[];
 }
 
-/** Node.js itself is larger, and takes more than a second to compress. */
+/** Layers from this size on are cached on the disk. The layer of Node.js is larger, and takes more than a second to compress. */
 const minKeptBytes = 16 * 1024 * 1024;
 
-/** Compressed layers by the names of their archives, and images by what they consist of. */
+/** Compressed layers by the names of their archives, and images by their layers and config. */
 const compressed = new Map<string, Promise<Content>>();
 const packed = new Map<string, Promise<Blobs>>();
 
@@ -43,7 +43,7 @@ export async function storeAndPull(engine: TestEngine, target: PushTarget, store
   return digest;
 }
 
-/** Pushes an image as `storeAndPull` does. Nodes pull it at the first start of a backend, whose time limit includes that. */
+/** Pushes an image, which nodes pull at the first start of a backend. The time limit of that start includes the pull. */
 export async function storeTestImage(target: PushTarget, { image, service, tag = 'latest' }: Stored): Promise<string> {
   const { config, layers } = await blobsOf(image);
   const describe = (kind: string, { bytes, digest }: Content) => ({
@@ -83,7 +83,7 @@ async function pack(image: Image): Promise<Blobs> {
   return { config: contentOf(read(listed.Config)), layers };
 }
 
-/** Always the same bytes, so that an engine that has a layer does not pull it again. */
+/** Returns the same bytes each time, so that an engine that has a layer does not pull it again. */
 async function compress(name: string, layer: Buffer): Promise<Content> {
   const known = compressed.get(name);
   if (known) return await known;

@@ -16,6 +16,6 @@ export async function freeze(child: ChildProcess): Promise<() => void> {
 async function isStopped(pid: number): Promise<boolean> {
   const threads = await readdir(`/proc/${pid}/task`);
   const texts = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8')));
-  // The name, in parentheses, may contain anything.
+  // The name, in parentheses, may contain any characters.
   return texts.every((text) => text.slice(text.lastIndexOf(')')).startsWith(') T'));
 }

@@ -1,4 +1,4 @@
-/** A file system of a given type in a file, for what depends on its type. */
+/** A file system of a given type in a file, for tests that depend on the type. */
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ export type FileSystemType = 'btrfs' | 'xfs';
 /** The programs that make file systems, and their packages. */
 export const fileSystemPrograms = { 'mkfs.btrfs': 'btrfs-progs', 'mkfs.xfs': 'xfsprogs' };
 
-/** Neither program makes a smaller one by default. The file has holes. */
+/** The smallest size that both programs accept by default. The file is sparse. */
 const sizeBytes = 1024 * 1024 * 1024;
 
 /** Why such a file system cannot be mounted here, or `undefined` if it can. */

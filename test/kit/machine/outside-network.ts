@@ -1,6 +1,5 @@
 /**
- * Other machines, as far as containers of this machine can see: a network namespace with addresses of its own, a web server, and a DNS
- * server.
+ * Simulates other machines for containers of this machine: a network namespace with its own addresses, a web server, and a DNS server.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
@@ -10,10 +9,10 @@ import { runCommand, tryCommand } from '../../../setup/command.ts';
 
 export const outsidePort = 8080;
 
-/** What every name resolves to there. */
+/** The address to which the DNS server there resolves every name. */
 export const outsideName = { address: '203.0.113.77', bytes: [203, 0, 113, 77] } as const;
 
-/** Answers every request with the address that was asked, and every question for an IPv4 address with that one. */
+/** Answers every HTTP request with the address to which it was sent, and every DNS query for an IPv4 address with `outsideName`. */
 const server = `
   const answer = (dns) => (query, { port, address }) => {
     const end = query.indexOf(0, 12) + 5;
@@ -22,7 +21,7 @@ const server = `
     const record = isV4 ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ${outsideName.bytes.join(', ')}] : [];
     dns.send(Buffer.concat([head, query.subarray(12, end), Buffer.from(record)]), port, address);
   };
-  // An answer comes from the address that was asked, so each has a socket.
+  // One socket per address, so that an answer comes from the address of the query.
   const bound = process.argv.slice(1).map((own) => new Promise((resolve) => {
     const dns = require('node:dgram').createSocket('udp4');
     dns.on('message', answer(dns)).bind(53, own, resolve);

@@ -1,4 +1,4 @@
-/** A program in a terminal of its own, and what that terminal shows. */
+/** A program in its own terminal, and the screen of that terminal. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile, readlink } from 'node:fs/promises';
@@ -21,7 +21,7 @@ export class PseudoTerminal {
 
   constructor(command: readonly string[], { cwd, env, columns, rows }: TerminalOptions) {
     const quoted = command.map((each) => `'${each.replaceAll("'", String.raw`'\''`)}'`).join(' ');
-    // Afterwards, the terminal says in which mode the program has left it.
+    // `stty -a` prints the mode in which the program has left the terminal.
     const line = `stty rows ${rows} cols ${columns}; ${quoted}; code=$?; stty -a; exit $code`;
     this.#terminal = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
     this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null'], {
@@ -36,7 +36,7 @@ export class PseudoTerminal {
     this.ended = once(this.#child, 'close').then(([code]) => code as number | null);
   }
 
-  /** What the terminal shows, a line for each row. */
+  /** The screen of the terminal, a line for each row. */
   get text(): string {
     const { active } = this.#terminal.buffer;
     return Array.from(

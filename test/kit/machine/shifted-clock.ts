@@ -2,7 +2,7 @@
 import { tryCommand } from '../../../setup/command.ts';
 
 /**
- * The environment of a process whose time of day is shifted by so many seconds, while its timers run as usual. `undefined` if
+ * The environment of a process whose time of day is shifted by `bySeconds`, while its timers run as usual. `undefined` if
  * libfaketime is not installed.
  */
 export async function shiftedClock(bySeconds: number): Promise<Record<string, string> | undefined> {

@@ -1,8 +1,8 @@
 import { onTestFinished, vi } from 'vitest';
 
 /**
- * Ends waits of code that has no clock at once, up to the end of the test, if their length is `ms` or up to 100 ms more. Returns the
- * waits that began.
+ * Until the end of the test, timers of `ms` to `ms + 100` milliseconds fire at once. For code that does not use a `Clock`. Returns the
+ * delays of these timers.
  */
 export function skipWaits(ms: number): number[] {
   const waits: number[] = [];

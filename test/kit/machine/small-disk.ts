@@ -29,7 +29,7 @@ export class SmallDisk implements AsyncDisposable {
     return bavail * bsize;
   }
 
-  /** Fills the disk with a file, except for this much. */
+  /** Fills the disk with a file, and leaves this much space. */
   async fillUpTo(leftMib: number): Promise<void> {
     await this.heal();
     const sizeBytes = Math.max(0, (await this.freeBytes()) - leftMib * mebibyte);
@@ -39,7 +39,7 @@ export class SmallDisk implements AsyncDisposable {
     });
   }
 
-  /** Deletes that file. */
+  /** Deletes the file of `fillUpTo`. */
   async heal(): Promise<void> {
     await rm(this.#filler, { force: true });
   }

@@ -1,4 +1,4 @@
-/** What the images of ordinary applications are made of: a small Debian, and packages from npm and PyPI. They stay for the next run. */
+/** The contents of images of ordinary applications: a small Debian, and packages from npm and PyPI. Cached for later runs. */
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { dirname, delimiter, join } from 'node:path';
@@ -13,14 +13,14 @@ export type ApplicationPackages =
 
 const release = 'bookworm';
 
-/** Its Python is 3.11, for which the packages from PyPI are chosen. */
+/** The Python of this release of Debian, for which packages from PyPI are chosen. */
 const pythonVersion = '3.11';
 
 /** What images of the applications contain besides the smallest Debian. */
 const debianPackages = ['nginx-light', 'python3', 'redis-server', 'tigervnc-standalone-server', 'twm', 'xterm'];
 
-/** Nothing here needs them: texts, and how processors draw what graphics cards do otherwise. */
-const leftOut = [
+/** Files that no application needs: documentation, translations, and software rendering of graphics. */
+const excluded = [
   '/usr/share/doc/*',
   '/usr/share/man/*',
   '/usr/share/locale/*',
@@ -28,12 +28,12 @@ const leftOut = [
   '/usr/lib/*/dri/*',
 ];
 
-const debianFolder = `debian-${release}-${hashOf([...debianPackages, ...leftOut])}`;
+const debianFolder = `debian-${release}-${hashOf([...debianPackages, ...excluded])}`;
 
 /** A hundred packages are downloaded and unpacked, on a busy machine. */
 const installTimeoutMs = 600_000;
 
-/** The root file system of Debian as a tar, if it was made. */
+/** The root file system of Debian as a tar, if it was built. */
 export async function debianRoot(): Promise<string | undefined> {
   const path = join(cachedPath(debianFolder), 'root.tar');
   return (await isThere(path)) ? path : undefined;
@@ -80,7 +80,7 @@ async function makeDebian(): Promise<void> {
       '--mode=root',
       '--variant=minbase',
       `--include=${debianPackages.join(',')}`,
-      ...leftOut.map((path) => `--dpkgopt=path-exclude=${path}`),
+      ...excluded.map((path) => `--dpkgopt=path-exclude=${path}`),
       release,
       target,
     ];
@@ -102,7 +102,7 @@ async function installFromNpm(npm: string, names: readonly string[]): Promise<vo
   });
 }
 
-/** For the Python of Debian, whichever Python this machine has. */
+/** Installs packages for the Python of Debian, independent of the Python of this machine. */
 async function installFromPypi(names: readonly string[]): Promise<void> {
   await cached(folderOf({ from: 'pypi', names }), async (making) => {
     const machine = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
@@ -110,7 +110,7 @@ async function installFromPypi(names: readonly string[]): Promise<void> {
     const choose = ['--only-binary=:all:', '--python-version', pythonVersion, ...platforms];
     const args = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--target', join(making, 'site')];
     const signal = AbortSignal.timeout(installTimeoutMs);
-    // Debian's Python has pip only in an environment.
+    // Debian's Python has pip only in a virtual environment.
     const environment = join(making, 'environment');
     await runCommand('python3', ['-m', 'venv', environment], { signal });
     await runCommand(join(environment, 'bin/python'), [...args, ...choose, ...names], { signal });

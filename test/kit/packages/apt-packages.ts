@@ -1,4 +1,4 @@
-/** Installs the packages that tests need: with apt-get, as root, after the person at the terminal agrees. */
+/** Installs the packages that tests need, with apt-get as root, after the user at the terminal has agreed. */
 import { createInterface } from 'node:readline/promises';
 import { installWithApt } from '../../../setup/apt.ts';
 import { findProgram } from '../../../setup/command.ts';
@@ -10,7 +10,7 @@ export type InstallPolicy = 'ask' | 'yes' | 'no';
 export class AptPackages {
   readonly terminal: Terminal;
   readonly #policy: InstallPolicy;
-  /** The person's answer to the only question. */
+  /** The user's answer; the question is asked once. */
   #agreed: Promise<boolean> | undefined;
 
   constructor(terminal: Terminal, policy: InstallPolicy = 'yes') {
@@ -18,7 +18,7 @@ export class AptPackages {
     this.#policy = policy;
   }
 
-  /** Installs packages, and those of `ifKnown` that this release has. Returns a problem, or undefined. */
+  /** Installs packages, and the packages of `ifKnown` that this release has. Returns a problem, or undefined. */
   async install(
     what: string,
     packages: readonly string[],

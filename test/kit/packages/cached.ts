@@ -3,7 +3,7 @@ import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** Returns the folder with this name, after building it if it is missing. It appears atomically, also with concurrent builders. */
+/** Returns the folder with this name, and builds it first if it is missing. It appears atomically, also with concurrent builders. */
 export async function cached(name: string, make: (folder: string) => Promise<void>): Promise<string> {
   const target = cachedPath(name);
   if (await isThere(target)) return target;

@@ -1,15 +1,15 @@
-/** A browser of the Chromium family, for tests of what browsers show. */
+/** A browser of the Chromium family. */
 import { isKnown } from '../../../setup/apt.ts';
 import { findProgram } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
 
 /**
- * Chromium without windows: the same engine, which takes a quarter of the CPU time, because nothing of the browser around the page
- * starts. Playwright runs the same program by default.
+ * Chromium without windows: the same page rendering for a quarter of the CPU time, because the rest of the browser does not start.
+ * Playwright runs the same program by default.
  */
 const headlessShell = 'chromium-headless-shell';
 
-/** Names of the program: Debian's, Ubuntu's, and those of Chrome, which hosted CI machines have. */
+/** Names of the program in Debian, in Ubuntu, and of Chrome, which hosted CI machines have. */
 export const chromiumPrograms = [
   headlessShell,
   'chromium',

@@ -94,7 +94,7 @@ async function installRegctl(terminal: Terminal): Promise<string | undefined> {
       const go = join(folder, 'go');
       const modules = join(folder, 'modules');
       for (const each of [go, modules]) await mkdir(each);
-      // These packages only depend on those of the current version.
+      // These packages only depend on the packages of the current version.
       await unpackUnstable(['golang-go', 'golang-src'], go, detail, (name) => name.startsWith('golang-'));
       detail('compiling');
       const source = `github.com/regclient/regclient/cmd/regctl@${regctlVersion}`;

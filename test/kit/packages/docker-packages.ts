@@ -20,7 +20,7 @@ export const enginePrograms = {
 /** The packages from the unstable suite. Its runc is omitted: it needs a newer C library, and both engines can use the machine's. */
 const modernPackages = ['docker.io', 'docker-cli', 'docker-compose', 'containerd'];
 
-/** Names the packages, so that another list of packages has another folder. */
+/** Contains the names of the packages, so that another list of packages has another folder. */
 const modernName = `docker-modern-${modernPackages.join('-')}`;
 
 /** The folder of the unpacked modern engine, which is cached because it has 300 MB. */
@@ -28,7 +28,7 @@ export function modernFolder(): string {
   return cachedPath(modernName);
 }
 
-/** Installs what an engine needs. Returns a problem, or undefined. */
+/** Installs the packages of an engine. Returns a problem, or undefined. */
 export async function installEngine(kind: EngineKind, packages: AptPackages): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start one';
   const problem = await installStable(packages);
@@ -68,6 +68,6 @@ async function installStable(packages: AptPackages): Promise<string | undefined>
 async function installModern(detail: (words: string) => void): Promise<void> {
   await cached(modernName, async (folder) => {
     await unpackUnstable(modernPackages, folder, detail);
-    for (const place of ['bin', 'sbin']) await rm(join(folder, 'usr', place, 'runc'), { force: true });
+    for (const programs of ['bin', 'sbin']) await rm(join(folder, 'usr', programs, 'runc'), { force: true });
   });
 }

@@ -1,4 +1,4 @@
-/** Layers of test images with many files. They are packed once, and stay for later runs: to compress a gigabyte takes a minute. */
+/** Layers of test images with many files. They are packed once, and cached for later runs: compressing a gigabyte takes a minute. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createHash } from 'node:crypto';
@@ -11,28 +11,28 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { cached } from './cached.ts';
 
-/** A layer as a registry keeps it. */
+/** A layer as a registry stores it. */
 export interface PackedLayer {
   /** A tar, compressed with gzip. */
   readonly file: string;
-  /** Of the file. */
+  /** The digest of the file. */
   readonly digest: string;
   readonly sizeBytes: number;
   /** The digest of the tar. */
   readonly diffId: string;
 }
 
-/** What is in a layer, and a name that no other content has. */
+/** The content of a layer, and its unique name. */
 export interface LayerContent {
   readonly name: string;
   /** Prints the tar. */
   readonly command: readonly [program: string, ...args: string[]];
 }
 
-/** Texts of errors, which say enough. */
+/** Upper bound on the length of an error message. */
 const maxErrorLength = 2_000;
 
-/** Packs a layer, unless an earlier run has. */
+/** Packs a layer, unless an earlier run has packed it. */
 export async function packedLayer({ name, command }: LayerContent): Promise<PackedLayer> {
   const folder = await cached(`layer-${name}`, async (making) => {
     const about = await pack(command, join(making, 'layer.tar.gz'));
@@ -47,7 +47,7 @@ async function pack([program, ...args]: LayerContent['command'], file: string): 
   const problem = textOf(child.stderr);
   const exited = once(child, 'exit');
   const [tar, packed] = [counter(), counter()];
-  // The fastest compression: most of the bytes are read once, on this machine.
+  // The fastest compression, because most of the bytes are read once, on this machine.
   await pipeline(child.stdout, tar.stream, createGzip({ level: 1 }), packed.stream, createWriteStream(file));
   const [code] = (await exited) as [number | null];
   if (code !== 0) throw new Error(`${program} failed: ${await problem}`);

@@ -1,4 +1,4 @@
-/** The published `jamsocket` command line, installed from npm into a folder that stays for the next run. */
+/** The published `jamsocket` command line, installed from npm into a cache folder. */
 import { dirname, delimiter, join } from 'node:path';
 import { runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';

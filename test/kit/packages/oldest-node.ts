@@ -1,4 +1,4 @@
-/** The oldest Node that the published command line supports, installed from npm into a folder that stays for the next run. */
+/** The oldest Node that the published command line supports, installed from npm into a cache folder. */
 import { join } from 'node:path';
 import { runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';

@@ -1,6 +1,7 @@
 /**
- * nginx and haproxy, to which the proxy is compared, wrk, which measures it, and pebble and lego, with which certificates are issued. They are unpacked from the packages of this system's own release into a cache
- * folder, because an installation would start them as services, nginx on port 80 of all addresses.
+ * nginx and haproxy, to which the proxy is compared; wrk, which measures it; pebble and lego, which issue certificates. They are
+ * unpacked from the packages of this system's release into a cache folder, because an installation would start them as services,
+ * nginx on port 80 of all addresses.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +17,7 @@ export interface Runnable {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The program, or why there is none. Unpacks it if needed. */
+/** Returns the program, or why it is missing. Unpacks it if needed. */
 export async function proxyProgram(name: ProxyProgram): Promise<Runnable | { readonly missing: string }> {
   const installed = await findProgram(name);
   if (installed !== undefined) return { path: installed, env: {} };
@@ -39,7 +40,7 @@ async function unpacked(name: ProxyProgram): Promise<Runnable> {
   return { path, env: { LD_LIBRARY_PATH: triplets.map((triplet) => join(libraries, triplet)).join(':') } };
 }
 
-/** Downloads and unpacks a package, and its dependencies that are not installed. Changes nothing else, and needs no rights. */
+/** Downloads and unpacks a package, and its dependencies that are not installed. Does not change the system. */
 async function unpack(name: string, folder: string): Promise<void> {
   const downloads = await mkdtemp(join(tmpdir(), 'berth-apt-'));
   try {
@@ -57,6 +58,6 @@ async function unpack(name: string, folder: string): Promise<void> {
 
 async function namesToDownload(name: string): Promise<string[]> {
   const options = ['--print-uris', '--yes', '--no-install-recommends', '--reinstall'];
-  const said = await runCommand('apt-get', ['-q', ...options, 'install', name]);
-  return said.split('\n').flatMap((line) => /^'[^']+' ([a-z0-9.+-]+)_/.exec(line)?.[1] ?? []);
+  const output = await runCommand('apt-get', ['-q', ...options, 'install', name]);
+  return output.split('\n').flatMap((line) => /^'[^']+' ([a-z0-9.+-]+)_/.exec(line)?.[1] ?? []);
 }

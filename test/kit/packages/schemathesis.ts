@@ -1,4 +1,4 @@
-/** Schemathesis, which tests an API by its OpenAPI document, in a Python environment that stays for the next run. */
+/** Schemathesis, which tests an API by its OpenAPI document, in a cached Python environment. */
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
@@ -20,7 +20,7 @@ export async function schemathesisPython(): Promise<string | undefined> {
 /** Installs schemathesis. Returns why it cannot be used, or `undefined`. */
 export async function installSchemathesis(packages: AptPackages): Promise<string | undefined> {
   if (await schemathesisPython()) return undefined;
-  const problem = await withoutPython(packages);
+  const problem = await installPython(packages);
   if (problem !== undefined) return problem;
   try {
     await packages.terminal.during('Installing schemathesis', async () => {
@@ -37,8 +37,8 @@ export async function installSchemathesis(packages: AptPackages): Promise<string
   }
 }
 
-/** Debian has the part of Python that makes environments in a package of its own. */
-async function withoutPython(packages: AptPackages): Promise<string | undefined> {
+/** Installs Python if it is missing or cannot create environments: Debian has that part in a separate package. */
+async function installPython(packages: AptPackages): Promise<string | undefined> {
   const hasVenv = async () =>
     (await findProgram('python3')) !== undefined &&
     (await runCommand('python3', ['-c', 'import ensurepip, venv']).then(

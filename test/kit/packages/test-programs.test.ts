@@ -24,8 +24,8 @@ describe.skipIf(!packaged)(`the PATH of tests${packaged ? '' : ' (skipped: packa
     const names = await readdir(join(folder, 'links'));
     expect(names).toEqual(expect.arrayContaining(['sh', 'tar', 'ldd', 'dpkg', 'apt-get', 'mount', 'prlimit', 'node']));
     process.env['PATH'] = join(folder, 'links');
-    const asked = { openssl: ['version'], curl: ['--version'], awk: ['BEGIN { exit 0 }'] };
-    for (const [program, args] of Object.entries(asked)) {
+    const commands = { openssl: ['version'], curl: ['--version'], awk: ['BEGIN { exit 0 }'] };
+    for (const [program, args] of Object.entries(commands)) {
       expect([program, (await tryCommand(program, args)).code]).toEqual([program, 0]);
     }
     expect(await realpath(join(folder, 'links/node'))).toBe(await realpath(process.execPath));

@@ -1,7 +1,7 @@
 /**
  * The PATH of tests: the programs of a fresh system, and of the packages that set-up installs for tests. Programs that a developer
- * installed by hand are not in it, so that tests cannot depend on them. Without Debian packages, the PATH stays as it is, because
- * it cannot be determined which programs were installed by hand.
+ * installed by hand are not in it, so that tests cannot depend on them. Without Debian packages, the PATH is unchanged, because no
+ * command reports which programs were installed by hand.
  */
 import { mkdir, readdir, readlink, realpath, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -48,7 +48,7 @@ export function systemPath(): string {
   return systemFolders.join(':');
 }
 
-/** Installs programs that have no installer of their own. Returns a problem, or undefined. */
+/** Installs the other programs that tests call. Returns a problem, or undefined. */
 export async function installTools(packages: AptPackages): Promise<string | undefined> {
   const missing = [];
   for (const [program, name] of Object.entries(toolPrograms)) if (!(await findProgram(program))) missing.push(name);
@@ -58,7 +58,7 @@ export async function installTools(packages: AptPackages): Promise<string | unde
 
 /**
  * Creates a folder with links to the programs that tests may call: those of the base system, and of the declared programs'
- * packages and their dependencies. `own` adds others by name: the Node and npm that run the tests.
+ * packages and their dependencies. `own` adds other programs by name: the Node and npm that run the tests.
  */
 export async function linkPrograms(folder: string, own: Readonly<Record<string, string>>): Promise<void> {
   const packages = await installedPackages();
@@ -83,8 +83,8 @@ interface Package {
 async function installedPackages(): Promise<Package[]> {
   const fields = ['db:Status-Status', 'Package', 'Essential', 'Priority', 'Provides', 'Pre-Depends', 'Depends'];
   const format = `${fields.map((field) => `\${${field}}`).join('\t')}\n`;
-  const said = await runCommand('dpkg-query', ['--show', `--showformat=${format}`]);
-  return said.split('\n').flatMap((line) => {
+  const output = await runCommand('dpkg-query', ['--show', `--showformat=${format}`]);
+  return output.split('\n').flatMap((line) => {
     const [status, name = '', essential, priority = '', provides = '', before = '', depends = ''] = line.split('\t');
     if (status !== 'installed') return [];
     const isBase = essential === 'yes' || ['required', 'important'].includes(priority);

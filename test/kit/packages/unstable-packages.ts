@@ -10,7 +10,7 @@ export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
 /** Why nothing can be unpacked without `debianKeyring`. */
 export const notDebian = 'it comes from Debian’s unstable suite, and this is not Debian';
 
-/** Downloads and unpacks packages, and those of their direct dependencies for which `isWanted` is true. `detail` reports progress. */
+/** Downloads and unpacks packages, and their direct dependencies for which `isWanted` is true. `detail` reports progress. */
 export async function unpackUnstable(
   packages: readonly string[],
   folder: string,
@@ -31,8 +31,8 @@ export async function unpackUnstable(
     ].flatMap(([name, value]) => ['-o', `${name}=${value}`]);
     detail('reading the package lists');
     await runCommand('apt-get', ['-q', ...options, 'update']);
-    const said = await runCommand('apt-cache', [...options, 'depends', '--important', ...packages]);
-    const dependencies = said
+    const output = await runCommand('apt-cache', [...options, 'depends', '--important', ...packages]);
+    const dependencies = output
       .split('\n')
       .flatMap((line) => /^ *(?:Pre)?Depends: ([a-z0-9.+-]+)$/.exec(line)?.[1] ?? []);
     const wanted = new Set([...packages, ...dependencies.filter(isWanted)]);
@@ -47,11 +47,11 @@ export async function unpackUnstable(
   }
 }
 
-/** The package mirror that this machine uses, which may be a company's own. */
+/** The package mirror that this machine uses, which may be a private mirror. */
 async function mirror(): Promise<string> {
   const indexTargets = async () => await runCommand('apt-get', ['indextargets', '--format', '$(SITE)']);
   const known = await indexTargets();
-  // A machine without package lists names no mirror.
+  // Without package lists, apt-get prints no mirror.
   if (known.trim() === '') await runCommand('apt-get', ['-q', 'update']);
   const sites = known.trim() === '' ? await indexTargets() : known;
   const site = sites.split('\n').find((line) => line && !line.includes('security'));

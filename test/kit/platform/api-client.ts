@@ -11,10 +11,9 @@ export type BackendMetadata = z.infer<typeof backendMetadata>;
 
 type ApiInit = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> };
 
-/** A status that takes longer will not come. */
+/** Longer than a backend needs for any status on a busy machine. */
 const defaultTimeoutMs = 90_000;
 
-/** The API's URL, and a token. */
 type ApiAccess = Pick<TestPlatform, 'apiUrl' | 'token'>;
 
 /** Sends a request to the API with the account's token. */

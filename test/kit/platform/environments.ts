@@ -15,7 +15,7 @@ type RoleName = 'registry' | 'api' | 'worker' | 'proxy';
 export type ProcessName = 'registry,api,worker,proxy' | 'registry,api' | RoleName | `${RoleName}2`;
 
 /**
- * What runs on the shared drivers unless a test says otherwise. A process takes almost a second of CPU time to start. A test
+ * The processes on the shared drivers, unless a test sets others. A process takes almost a second of CPU time to start. A test
  * that needs one process per role names them, or starts twins.
  */
 const usual: readonly ProcessName[] = ['registry,api', 'worker', 'proxy'];
@@ -31,7 +31,7 @@ export interface PlatformOptions {
   readonly only?: readonly ProcessName[];
   /** Starts nodes of this platform, which is on the shared drivers, too: its store, API and registry are theirs. */
   readonly joins?: TestPlatform | undefined;
-  /** Of these processes, those that only `restart` starts. */
+  /** Processes that `startPlatform` does not start; `restart` does. */
   readonly later?: readonly ProcessName[];
   /** Other settings, as `BERTH_...` variables. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -68,7 +68,7 @@ export async function environmentsOf(
     BERTH_REDIS_URL: drivers.redisUrl,
     BERTH_MONGODB_DATABASE: place.node,
     BERTH_REDIS_PREFIX: place.node,
-    ...(options.joins && whatNodesShare(options.joins.environment)),
+    ...(options.joins && sharedVariables(options.joins.environment)),
   };
   const of: NewEnvironment = (name, more = {}) => [
     name,
@@ -81,8 +81,8 @@ export async function environmentsOf(
   return new Map(await Promise.all(kept.map(async (each) => await withClock(each, options.clocks?.[each[0]]))));
 }
 
-/** What the processes of a platform have in common. */
-function whatNodesShare(environment: Environment): Environment {
+/** The variables that all processes of a platform have in common. */
+function sharedVariables(environment: Environment): Environment {
   const drivers = ['BERTH_SECRET_FILE', 'BERTH_MONGODB_DATABASE', 'BERTH_REDIS_PREFIX'];
   const ports = ['BERTH_API_PORT', 'BERTH_REGISTRY_PORT', 'BERTH_PROXY_PORT'];
   return Object.fromEntries([...drivers, ...ports].map((name) => [name, environment[name] ?? '']));

@@ -117,7 +117,7 @@ export class TestPlatform implements AsyncDisposable {
     return () => thaws.forEach((thaw) => thaw());
   }
 
-  /** Stops all processes in order, and returns the first exit code that is not 0, or 0. */
+  /** Stops all processes with SIGTERM, and returns the first exit code that is not 0, or 0. */
   async stop(): Promise<number | null> {
     const codes = await Promise.all(this.processNames.map((name) => this.#end(name, 'SIGTERM')));
     return codes.find((code) => code !== 0) ?? 0;

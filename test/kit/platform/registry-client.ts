@@ -20,8 +20,8 @@ export interface PushedImage {
 const imageType = 'application/vnd.oci.image.manifest.v1+json';
 
 /** The registry rejected a request. */
-export class RefusedError extends Error {
-  override readonly name = 'RefusedError';
+export class RegistryError extends Error {
+  override readonly name = 'RegistryError';
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -46,12 +46,12 @@ export class RegistryClient {
     this.#authorization = `Basic ${Buffer.from(`${platform.account}:${platform.token}`).toString('base64')}`;
   }
 
-  /** Makes a new layer. */
+  /** Returns a new layer. */
   static layer(sizeBytes: number): Content {
     return contentOf(randomBytes(sizeBytes));
   }
 
-  /** Makes an image of these layers, without pushing it. */
+  /** Returns an image of these layers, without pushing it. */
   image(service: string, tag: string, layers: readonly Content[]): PushedImage {
     const repository = `${this.#account}/${service}`;
     const config = contentOf(
@@ -67,7 +67,7 @@ export class RegistryClient {
     return { repository, tag, config, layers, manifest: contentOf(Buffer.from(JSON.stringify(manifest))) };
   }
 
-  /** Pushes as clients do: checks for each blob, mounts it from `mountFrom` if given, and pushes missing ones. */
+  /** Pushes as clients do: checks for each blob, mounts it from `mountFrom` if set, and pushes missing blobs. */
   async push(image: PushedImage, mountFrom?: string): Promise<void> {
     for (const blob of [...image.layers, image.config]) await this.#pushBlob(image.repository, blob, mountFrom);
     const { repository, tag, manifest } = image;
@@ -77,13 +77,13 @@ export class RegistryClient {
   }
 
   /** Pushes, and retries transient failures. */
-  async pushWhileRefused(image: PushedImage, mountFrom?: string): Promise<void> {
+  async pushWithRetries(image: PushedImage, mountFrom?: string): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
         await this.push(image, mountFrom);
         return;
       } catch (error) {
-        if (!(error instanceof RefusedError && transient.includes(error.status)) || tries === 100) throw error;
+        if (!(error instanceof RegistryError && transient.includes(error.status)) || tries === 100) throw error;
       }
     }
   }
@@ -132,7 +132,7 @@ export class RegistryClient {
       begun = expectOk(await this.#send(`${uploads}?mount=${digest}&from=${mountFrom}`, { method: 'POST' }), uploads);
       if (begun.status === 201) return;
     }
-    // Uses both ways: some clients push in one request, others start an upload.
+    // Uses both protocols: some clients push in one request, others start an upload.
     if (!begun && bytes.length % 2 === 0) {
       expectOk(await this.#send(`${uploads}?digest=${digest}`, { method: 'POST', body: bytes }), uploads);
       return;
@@ -161,5 +161,5 @@ export function contentOf(bytes: Buffer): Content {
 
 function expectOk(answer: Response, path: string): Response {
   if (answer.ok) return answer;
-  throw new RefusedError(answer.status, `${path} returned ${answer.status}`);
+  throw new RegistryError(answer.status, `${path} returned ${answer.status}`);
 }

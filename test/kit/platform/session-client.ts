@@ -1,4 +1,4 @@
-/** A client of session URLs by host. Not every system resolves names below `localhost`, so it does this itself, as browsers do. */
+/** A client of session URLs by host. It resolves names below `localhost` itself, as browsers do, because not every system does. */
 import { request as send } from 'node:http';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { LookupFunction } from 'node:net';

@@ -21,7 +21,7 @@ export interface Steering {
 /** Methods that return an iterable, not a promise. */
 const iterables = ['list', 'listUploads'];
 
-/** Returns a store or blobs whose time and calls a test controls. */
+/** Returns a store or blobs whose clock and calls a test controls. */
 export function steered<Port extends object>(port: Port, { now, isShared, onCall }: Steering): Port {
   return new Proxy(port, {
     get: (target, name, proxy) => {
@@ -41,7 +41,7 @@ export function steered<Port extends object>(port: Port, { now, isShared, onCall
   });
 }
 
-/** An `onCall` that fails calls as long as `isCut` returns true, like a store that cannot be reached. */
+/** An `onCall` that fails calls while `isCut` returns true, like a store that cannot be reached. */
 export function unreachableWhile(isCut: (call: PortCall) => boolean): NonNullable<Steering['onCall']> {
   return async (call) => {
     if (isCut(call)) throw new StoreError('unavailable', 'The store cannot be reached');

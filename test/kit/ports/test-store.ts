@@ -1,6 +1,6 @@
 /**
- * Empty stores for tests that are not about the store: real ones, on SQLite. Opening one starts a thread and takes 60 ms of a core,
- * so the stores of a process are emptied after their use and lent again.
+ * Empty stores on SQLite, for tests that do not test the store. Opening a store starts a thread and takes 60 ms of a core, so the
+ * stores of a process are emptied after use and reused.
  */
 import { rmSync } from 'node:fs';
 import { OpenOperations } from '../../../core/async/open-operations.ts';
@@ -14,17 +14,17 @@ import { registryCollections } from '../../../registry/index.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
 import { emptyStore } from './empty-store.ts';
 
-/** Finds all documents of a collection that has no index of its own. */
+/** The index that finds all documents of a collection without indexes. */
 const everything = { byId: ['id'] };
 
 const collections: readonly AnyCollection[] = [...modelCollections, ...registryCollections].map(
   ({ name, indexes }) => ({ name, indexes: Object.keys(indexes).length > 0 ? indexes : everything }),
 );
 
-/** Open, empty, and in no test's use. The end of the process closes them. */
+/** Open, empty and unused stores. The end of the process closes them. */
 const free: Store[] = [];
 
-/** Returns an empty store with the collections of the platform. After its disposal it refuses every call, like a closed store. */
+/** Returns an empty store with the collections of the platform. After its disposal every call fails, like a call to a closed store. */
 export async function openTestStore(): Promise<Store> {
   const store = free.pop() ?? (await openStore());
   return lend(store, async () => {
@@ -39,15 +39,15 @@ async function openStore(): Promise<Store> {
   return await openSqliteStore({ folder: folder.path, collections, log: silentLog() });
 }
 
-/** A store as one test sees it: its disposal waits for calls under way, and then gives the store back. */
-function lend(store: Store, giveBack: () => Promise<void>): Store {
+/** A store for one test: its disposal waits for calls under way, and then releases the store. */
+function lend(store: Store, release: () => Promise<void>): Store {
   const operations = new OpenOperations();
   let closed: Promise<void> | undefined;
   const close = async () => {
     await operations.settled();
-    await giveBack();
+    await release();
   };
-  // What a test replaces, such as a method that it watches, is not lent to the next one.
+  // A method that a test replaces, for example with a spy, is not replaced for the next test.
   const replaced = Object.create(store) as Store;
   return new Proxy(replaced, {
     get: (_target, name, proxy) => {

@@ -4,13 +4,13 @@ import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import type { Header } from 'tar-stream';
 
-/** An entry of a tar: its content, or what makes it something else than a file. */
+/** An entry of a tar: a file with content, or the header fields of another type of entry. */
 export type TestEntry = Partial<Omit<Header, 'name'>> & {
   readonly name: string;
   readonly content?: Uint8Array | string;
 };
 
-/** A blob as a descriptor speaks of it. */
+/** A blob with the digest and size of its descriptor. */
 export interface TestBlob {
   readonly digest: string;
   readonly size: number;
@@ -56,7 +56,7 @@ export function imageOf(contents: readonly (Uint8Array | string)[], more: object
   return { layers, config, manifest };
 }
 
-/** An index of manifests, or of indexes, for these architectures in turn. */
+/** An index of manifests, or of indexes, with these architectures in the same order. */
 export function indexOf(
   manifests: readonly TestBlob[],
   { mediaType = ociManifestType, architectures = ['amd64', 'arm64', 's390x', 'riscv64'] } = {},
@@ -95,7 +95,7 @@ export function blobEntry({ digest, bytes }: TestBlob): TestEntry {
   return { name: `blobs/${digest.replace(':', '/')}`, content: bytes };
 }
 
-/** Entries of what `docker save` of old engines writes, for layers with these contents. */
+/** Entries of an archive of `docker save` of old engines, for layers with these contents. */
 export function savedOf(
   contents: readonly (Uint8Array | string)[],
   { tags = ['test/app:v1'], ...more }: { readonly tags?: readonly string[]; readonly extra?: object } = {},

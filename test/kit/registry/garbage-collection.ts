@@ -9,7 +9,7 @@ export async function collect(registry: TestRegistry, isDry = false) {
   return { events, summary: events.at(-1) as GcSummary };
 }
 
-/** Advances the clock until work is done, so that a push that waits for a removal of bytes can time out. */
+/** Advances the clock until the work is done, so that a push that waits for the removal of bytes can time out. */
 export async function patiently<R>(clock: ManualClock, work: Promise<R>): Promise<R> {
   const progress = { isDone: false };
   void work.finally(() => (progress.isDone = true));

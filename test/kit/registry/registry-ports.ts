@@ -18,7 +18,7 @@ import { openTestStore } from '../ports/test-store.ts';
 export interface RegistryPorts {
   readonly store: Store;
   readonly blobs: Blobs;
-  /** The folder of its files, on the embedded drivers. */
+  /** The folder with the files of the embedded drivers. */
   readonly folder?: string;
 }
 

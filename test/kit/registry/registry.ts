@@ -43,11 +43,11 @@ export interface Answer {
 export type TestRegistry = Awaited<ReturnType<typeof openTestRegistry>>;
 
 export interface TestRegistryOptions {
-  /** Default: `embedded`. On the shared drivers there are two registries, which get the requests in turn. */
+  /** Default: `embedded`. On the shared drivers there are two registries, which receive requests alternately. */
   readonly drivers?: TestDrivers;
   /** Also the store's clock. */
   readonly clock?: Clock;
-  /** Of the checks of tokens. Default: the system clock, because a look twice a second is very often in the days that tests let pass. */
+  /** The clock of token checks, which run twice a second. Default: the system clock, because tests advance `clock` by days. */
   readonly tokenClock?: Clock;
   /** Default: threads that all registries of the process share, because starting one takes 30 ms of a core. */
   readonly hashing?: HashThreads;
@@ -56,7 +56,7 @@ export interface TestRegistryOptions {
   readonly limits?: Partial<RegistryLimits>;
   readonly behindLoadBalancer?: boolean;
   readonly bus?: Bus;
-  /** The database that it uses in place of SQLite and files. */
+  /** The database to use instead of SQLite and files. */
   readonly mongo?: { readonly url: string; readonly database: string } | undefined;
   /** Runs before each write to the store or the blobs, which fails with its error. */
   readonly beforeWrite?: (method: string, collection: string | undefined) => void;
@@ -145,7 +145,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
     addToken,
     basic,
     send,
-    /** Sends with the login of `acme`, which may read and push. */
+    /** Sends a request with a token of `acme` that may read and push. */
     as: async (path: string, sent: Sent = {}) =>
       await send(path, { ...sent, headers: { authorization: basic('acme', token), ...sent.headers } }),
     /** The garbage collector of the first registry. */

@@ -14,6 +14,6 @@ export const sharedServersVariable = 'BERTH_TEST_SHARED_SERVERS';
 
 /** The drivers of this run: the embedded ones, and the shared ones if their servers run. */
 export function testDrivers(): readonly TestDrivers[] {
-  const given = process.env[sharedServersVariable];
-  return given ? ['embedded', JSON.parse(given) as SharedServers] : ['embedded'];
+  const value = process.env[sharedServersVariable];
+  return value ? ['embedded', JSON.parse(value) as SharedServers] : ['embedded'];
 }

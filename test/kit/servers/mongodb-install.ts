@@ -8,7 +8,7 @@ import { cached } from '../packages/cached.ts';
 
 const sources = fileURLToPath(new URL('mongodb', import.meta.url));
 
-/** The server, or why there is none. */
+/** The server, or why it is missing. */
 export type ProtocolServer =
   | {
       /** The folder of its classes, with its libraries in `lib`. */
@@ -20,13 +20,13 @@ export type ProtocolServer =
 
 const jdk = 'default-jdk-headless';
 
-/** Without Java's optimizing compiler: tests end before it pays off. Measurements warm it up. */
+/** Without Java's optimizing compiler, which does not pay off during tests. Measurements use it after a warm-up. */
 const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
 
 /** For gigabytes of chunks, which are too large for Java's default garbage collector. */
 const measuredFlags = ['-XX:+UseParallelGC'];
 
-/** Of the machine's memory: a server without a file has all its data there. Java's default is 25 %. */
+/** The heap's share of the machine's memory: a server without a file keeps all its data there. Java's default is 25 %. */
 const memoryFlag = '-XX:MaxRAMPercentage=60';
 
 /** What a server is used for. */
@@ -34,7 +34,7 @@ export interface ServerUse {
   /** Set for measurements of a process on the same cores. */
   readonly isMeasured?: boolean;
   /**
-   * Set for a server that is stopped and started again: it keeps its data in a file. The others have it in memory only, because
+   * Set for a server that is stopped and started again: it keeps its data in a file. Other servers keep their data in memory, because
    * writing 100 MiB to the file takes nearly a second of CPU time, which a mongod would not need.
    */
   readonly isStopped?: boolean;

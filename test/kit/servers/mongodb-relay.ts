@@ -6,19 +6,19 @@ import type { AddressInfo, Socket } from 'node:net';
 export interface MongoRelay extends AsyncDisposable {
   readonly url: string;
   /** Forwards the next message with this command, then closes the connection instead of forwarding the response. */
-  loseAnswerTo(command: string): void;
+  dropAnswerTo(command: string): void;
   /** The number of dropped responses. */
-  readonly lost: number;
+  readonly dropped: number;
 }
 
 /** Opens a relay to a server. Clients of the relay use only that server. */
 export async function openRelay(url: string): Promise<MongoRelay> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
-  const state = { command: undefined as string | undefined, lost: 0 };
+  const state = { command: undefined as string | undefined, dropped: 0 };
   const server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname);
-    let isLosing = false;
+    let isDropping = false;
     for (const socket of [near, far]) {
       sockets.add(socket);
       socket.on('error', () => {});
@@ -32,16 +32,16 @@ export async function openRelay(url: string): Promise<MongoRelay> {
       // The name of a command is the first key of its message, which ends with a NUL in BSON.
       if (state.command !== undefined && bytes.includes(`${state.command}\0`)) {
         state.command = undefined;
-        isLosing = true;
+        isDropping = true;
       }
       far.write(bytes);
     });
     far.on('data', (bytes) => {
-      if (!isLosing) {
+      if (!isDropping) {
         near.write(bytes);
         return;
       }
-      state.lost += 1;
+      state.dropped += 1;
       near.destroy();
     });
   });
@@ -50,11 +50,11 @@ export async function openRelay(url: string): Promise<MongoRelay> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `mongodb://127.0.0.1:${port}/?directConnection=true`,
-    loseAnswerTo: (command) => {
+    dropAnswerTo: (command) => {
       state.command = command;
     },
-    get lost() {
-      return state.lost;
+    get dropped() {
+      return state.dropped;
     },
     [Symbol.asyncDispose]: async () => {
       server.close();

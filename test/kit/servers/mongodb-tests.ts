@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Missing, TestMongo } from './mongodb.ts';
 
-/** Declares tests that need a MongoDB. Without one they are skipped, and the report contains the reason. */
+/** Declares tests that need MongoDB. Without it they are skipped, and the report contains the reason. */
 export async function describeOnMongo<Mongo extends TestMongo>(
   name: string,
   open: () => Promise<Mongo | Missing>,

@@ -1,6 +1,6 @@
 /**
  * A MongoDB for tests, the first of these that is available: the server at MONGODB_URL; a `mongod` on the PATH, as a replica set
- * of one; a server with MongoDB's protocol, built with JDK and Maven. Otherwise, the reason.
+ * of one; a server with MongoDB's protocol, built with JDK and Maven. If none is available, the reason.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -34,7 +34,7 @@ export interface TestDatabase extends AsyncDisposable {
 
 /** A test's own server, which keeps its data and its address over restarts. */
 export interface StoppableMongo extends TestMongo {
-  /** Kills a mongod. The protocol server is stopped in order, because it would lose the acknowledged writes of the last second. */
+  /** Kills a mongod. Stops the protocol server with SIGTERM, because a kill would lose the acknowledged writes of the last second. */
   stop(): Promise<void>;
   start(): Promise<void>;
   /** Freezes it, as if its machine hung, until the returned function is called. */
@@ -84,7 +84,7 @@ async function startMongo(use?: ServerUse): Promise<StoppableMongo | Missing> {
 interface Server {
   readonly kind: MongoKind;
   command(folder: string, port: number): readonly [string, ...string[]];
-  /** Matches the line it prints when it is ready. */
+  /** Matches the line that the server prints when it is ready. */
   readonly ready: RegExp;
   /** Prepares a new server, and returns its URL. */
   url(port: number): Promise<string>;
@@ -123,21 +123,21 @@ function realServer(mongod: string, setpriv: string | undefined): Server {
 async function launch(server: Server, folder: string, port: number): Promise<ChildProcess> {
   const [program, ...args] = server.command(folder, port);
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
-  const said: string[] = [];
+  const output: string[] = [];
   const late = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
   try {
-    child.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => output.push(text));
     for await (const line of createInterface({ input: child.stdout })) {
       if (server.ready.test(line)) {
         drain(child.stdout);
         return child;
       }
-      said.push(`${line}\n`);
+      output.push(`${line}\n`);
     }
   } finally {
     clearTimeout(late);
   }
-  throw new Error(`The MongoDB for tests did not start:\n${said.join('').trim().split('\n').slice(-8).join('\n')}`);
+  throw new Error(`The MongoDB for tests did not start:\n${output.join('').trim().split('\n').slice(-8).join('\n')}`);
 }
 
 /** Discards further output, so that the server does not block on a full pipe. */

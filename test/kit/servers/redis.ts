@@ -29,9 +29,9 @@ export interface RedisServer extends AsyncDisposable {
   readonly port: number;
   readonly folder: string;
   readonly pid: number;
-  /** Starts it again on the same port, with the data it kept. */
+  /** Starts it again on the same port, with the data that it kept. */
   start(): Promise<void>;
-  /** Stops it in order, or at once with `SIGKILL`. */
+  /** Stops it with SIGTERM, or at once with `SIGKILL`. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
   /** Freezes it: it keeps its connections, but does not answer. */
   freeze(): Promise<void>;
@@ -45,7 +45,7 @@ export interface RedisServer extends AsyncDisposable {
 /** A start takes 20 ms, but longer on a busy machine. */
 const startTimeoutMs = 60_000;
 
-/** A Redis Cluster also listens on the port 10,000 above, which must not be an ephemeral port, either. */
+/** A server of a Redis Cluster also listens on this port plus 10,000, which must not be an ephemeral port, either. */
 const maxPort = 22_767;
 
 /** Returns why no Redis can be started here, or undefined. */

@@ -24,7 +24,7 @@ export async function openSharedServers(
   });
 }
 
-/** Installs what the servers need. Returns a problem, or undefined. */
+/** Installs the packages of the servers. Returns a problem, or undefined. */
 export async function installSharedServers(packages: AptPackages): Promise<string | undefined> {
   const missing: string[] = [];
   const redis = process.env['REDIS_URL'] ? undefined : await redisProblem();

@@ -32,18 +32,18 @@ public class Server {
     System.exit(0);
   }
 
-  /** The server answers as 4.0 (wire version 8), which today's drivers refuse; what they then send, it understands. */
+  /** The library reports 4.0 (wire version 8), which current drivers reject, although it supports the commands that they send. */
   private static final class Advertised implements MongoVersion {
     @Override public List<Integer> getVersionArray() { return List.of(7, 0, 0); }
     @Override public int getWireVersion() { return 21; }
   }
 
-  /** As MongoDB does it. The library orders them by UTF-16 units, which differs beyond U+FFFF. */
+  /** Orders strings by bytes, as MongoDB does. The library orders by UTF-16 units, which differs beyond U+FFFF. */
   public static int compareBytes(String left, String right) {
     return Arrays.compareUnsigned(left.getBytes(StandardCharsets.UTF_8), right.getBytes(StandardCharsets.UTF_8));
   }
 
-  /** Has the library's comparator call the method above; it has no setting for this. */
+  /** Patches the library's comparator to call `compareBytes`; the library has no setting for this. */
   private static void orderStringsByBytes() throws Exception {
     ClassWriter patched = new ClassWriter(0);
     try (InputStream original = Missing.class.getResourceAsStream("ValueComparator.class")) {
