@@ -1,4 +1,4 @@
-/** The command line as it is published: one file, run as a process with a home folder of its own. */
+/** The command line as it is published: one file, run as a process with its own home folder. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
@@ -27,7 +27,7 @@ export async function bundled(folder: string): Promise<string> {
   return join(folder, 'berth.mjs');
 }
 
-/** The bundle with one home folder, on the oldest Node that it supports, if the tests have it. */
+/** The bundle with one home folder, on the oldest supported Node, if the tests have it. */
 export class Cli {
   readonly program: string;
   readonly home: string;
@@ -75,7 +75,7 @@ export class Cli {
     return new RunningCli([this.node, this.program, ...args], { env: this.#environment(env), cwd });
   }
 
-  /** Starts a command in a terminal of its own. */
+  /** Starts a command in its own terminal. */
   inTerminal(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningCli {
     const command = [this.node, this.program, ...args]
       .map((each) => `'${each.replaceAll("'", String.raw`'\''`)}'`)
@@ -97,7 +97,7 @@ export class RunningCli {
   readonly #child;
   #stdout = '';
   #stderr = '';
-  /** Wakes what waits for output. */
+  /** Resolves the promise that waits for output. */
   #onData: () => void = () => {};
 
   constructor([program = '', ...args]: readonly string[], options: { env: NodeJS.ProcessEnv; cwd: string }) {
@@ -111,7 +111,7 @@ export class RunningCli {
       this.#stderr += chunk;
       this.#onData();
     });
-    // A command that fails early reads nothing.
+    // A command that fails early does not read its input.
     child.stdin.on('error', () => {});
     this.done = once(child, 'close').then(([code]) => ({
       code: code as number | null,

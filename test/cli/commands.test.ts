@@ -116,19 +116,19 @@ describe.skipIf(!engine)('the command line', () => {
     return own;
   }
 
-  test('the commands of the README, from nothing to a connected service', async () => {
+  test('the commands of the README, up to a connected service', async () => {
     const text = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8');
     const commands = text.match(/^bin\/berth (?:login|push|connect) .*$/gm) ?? [];
     expect(commands).toHaveLength(3);
-    const place = join(folder, 'readme');
-    const checkout = join(place, 'berth');
+    const home = join(folder, 'readme');
+    const checkout = join(home, 'berth');
     for (const each of ['bin', '.berth']) await mkdir(join(checkout, each), { recursive: true });
     await writeFile(join(checkout, '.berth/token'), `${platform.token}\n`);
     const script = `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`;
     await writeFile(join(checkout, 'bin/berth'), script, { mode: 0o755 });
-    await repository(join(place, 'draw'), cli);
-    const env = { ...at.env, HOME: place, BERTH_HOST: platform.apiUrl, BERTH_ACCOUNT: '' };
-    // The tests before may have created the service.
+    await repository(join(home, 'draw'), cli);
+    const env = { ...at.env, HOME: home, BERTH_HOST: platform.apiUrl, BERTH_ACCOUNT: '' };
+    // Earlier tests may have created the service.
     const lines = commands.map((line) => line.replaceAll(' draw ', ' from-readme '));
     const output = await runCommand('sh', ['-e', '-c', lines.join('\n')], { cwd: checkout, env });
     expect(output).toMatch(/^status: +ready$/m);
@@ -151,7 +151,7 @@ describe.skipIf(!engine)('the command line', () => {
     });
   });
 
-  test('Ctrl-C at a prompt leaves nothing behind', async () => {
+  test('Ctrl-C at a prompt writes no file', async () => {
     const own = await cliAt('interrupted');
     const login = own.inTerminal(['login', '--no-browser']);
     await codeOfPage(await login.output(/(http:\S+\/cli-login\/\S+)/), admin);
@@ -161,7 +161,7 @@ describe.skipIf(!engine)('the command line', () => {
     await expect(stat(own.configPath)).rejects.toThrow('ENOENT');
   });
 
-  test('push of a build with the git commit, which refuses a dirty tree', async () => {
+  test('push of a build with the git commit; a dirty tree is rejected', async () => {
     const source = await repository(join(folder, 'source'), cli);
     await expect(cli.run(['push', 'built', '-c', source])).resolves.toMatchObject({
       code: 5,
@@ -185,7 +185,7 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await readFile(join(cli.home, '.docker/config.json'), 'utf8').catch(() => 'none')).toBe('none');
   });
 
-  test('in a terminal, pushes draw their progress: docker that of each layer, an upload a bar', async () => {
+  test('in a terminal, a push shows its progress: docker per layer, an upload as a bar', async () => {
     const { folder: layouts } = await writeLayouts(join(folder, 'drawn'), ['small']);
     const pushed = await cli.inTerminal(['push', 'drawn', image, '--create']).done;
     const [plain, moves] = [stripVTControlCharacters(pushed.stdout), pushed.stdout.split('\u001b[1A').length];
@@ -372,7 +372,7 @@ describe.skipIf(!engine)('the command line', () => {
     });
   });
 
-  test('exit codes: a wait that takes too long, Ctrl-C; a wait says why the container does not answer', async () => {
+  test('exit codes of a timeout and of Ctrl-C; a wait reports why the container does not answer', async () => {
     const deaf = { ...(await testImage('deaf')), tag: `${image}-deaf` };
     await runCommand('docker', ['load', '--quiet'], { ...at, input: packImage(deaf) });
     await cli.ok('push', 'deaf', deaf.tag, '--create');
@@ -390,7 +390,7 @@ describe.skipIf(!engine)('the command line', () => {
     await cli.ok('backend', 'stop', '--force', backend);
   });
 
-  test('a terminal obeys nothing of a log; colours are shown on a terminal only', async () => {
+  test('escapes in a log do not control the terminal; colours are printed to a terminal only', async () => {
     const source = await repository(join(folder, 'hostile'), cli);
     await cli.ok('push', 'hostile', '--context', source, '--create');
     const { backend_id: backend } = await cli.json<ConnectResponse>('connect', 'hostile', '--wait');
@@ -417,7 +417,7 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await own.ok('admin', 'user', 'list')).toMatch(/^bob@example.com +administrator +locked out +\d+ s ago$/m);
     expect(await own.run(['admin', 'user', 'update', 'bob@example.com'])).toMatchObject({ code: 2 });
     await own.ok('admin', 'account', 'create', 'acme');
-    // Now the log-in is valid for two accounts, and only a person can choose.
+    // The log-in is now valid for two accounts, so the command asks for one.
     const again = own.inTerminal(['login', '--no-browser']);
     const { code } = await codeOfPage(await again.output(/(http:\S+\/cli-login\/\S+)/), admin);
     await again.output(/(Code that the page shows)/);
@@ -460,14 +460,14 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await own.ok('admin', 'audit', '--platform')).toMatch(/ createUser +ada@example.com /);
   });
 
-  test('node list, drain and undrain: a drained node starts no backend, and those that wait start afterwards', async () => {
+  test('node list, drain and undrain: a drained node starts no backend, and waiting backends start afterwards', async () => {
     const own = await loggedInWithBrowser('nodes');
     await deployed('drained');
     expect(await own.ok('node', 'list')).toMatch(
       new RegExp(`^${platform.node} +default +alive +\\d+ +\\S+ +\\d+ \\w+ ago$`, 'm'),
     );
     await own.ok('node', 'drain', platform.node);
-    // It outlasts the process of the node.
+    // The drain persists when the process of the node ends.
     await platform.kill();
     await platform.restart();
     expect(await own.json('node', 'list')).toMatchObject([{ name: platform.node, drained_at: expect.any(String) }]);
@@ -484,7 +484,7 @@ describe.skipIf(!engine)('the command line', () => {
     expect(await own.run(['node', 'drain', 'none'])).toMatchObject({ code: 5 });
   });
 
-  test('doctor finds what works, and exits with 1 if a check fails', async () => {
+  test('doctor prints the result of each check, and exits with 1 if one fails', async () => {
     const healthy = await cli.run(['doctor']);
     expect(healthy).toMatchObject({ code: 0, stderr: '' });
     const names = ['configuration', 'platform', 'clock', 'log-in', 'account', 'registry', 'docker', 'git'];
@@ -534,7 +534,7 @@ describe.skipIf(!engine)('the command line', () => {
   });
 });
 
-/** Prints a line that sets the title of a terminal and the colour of what follows. */
+/** Its container prints a line that sets the title of a terminal and the colour of the text after it. */
 const dockerfile = String.raw`FROM scratch
 COPY busybox /bin/busybox
 CMD ["/bin/busybox", "sh", "-c", "printf '\\033]0;title\\007\\033[31mred\\n'; exec /bin/busybox httpd -f -p $PORT"]

@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** What all commands of the command line have in common, tried with the published bundle as a process, where no platform is needed. */
+/** The conventions of all commands of the command line, tested with the published bundle as a process, without a platform. */
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ async function cliAt(home: string, env: Readonly<Record<string, string>> = {}): 
   return await Cli.at(program, join(folder, home), { BERTH_HOST: api.base, ...env });
 }
 
-/** Seconds of what `times` prints, such as `0m0.070s`. */
+/** Parses a time that `times` prints, such as `0m0.070s`. */
 function secondsOf(text: string): number {
   const [, minutes, seconds] = /^(\d+)m([\d.]+)s$/.exec(text) ?? [];
   return Number(minutes) * 60 + Number(seconds);
@@ -55,7 +55,7 @@ test('the package is one file that npm installs and runs, and prints its version
   const { version } = JSON.parse(await readFile(join(dirname(program), 'package.json'), 'utf8')) as { version: string };
   const cli = await cliAt('version');
   expect(await cli.run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
-  // Time on a processor, which is all that it takes: the machine also runs other tests.
+  // CPU time, because the machine also runs other tests.
   const times: number[] = [];
   for (let i = 0; i < 7; i += 1) {
     const text = await runCommand('sh', ['-c', '"$0" "$1" --version > /dev/null; times', cli.node, cli.program]);
@@ -90,7 +90,7 @@ test.each([
   expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(message)]);
 });
 
-test('help has examples, and goes to standard output only where it was asked for', async () => {
+test('help has examples, and is printed to standard output only if it was requested', async () => {
   const cli = await cliAt('help');
   expect(await cli.run(['connect', '--help'])).toMatchObject({
     code: 0,
@@ -109,7 +109,7 @@ test('help has examples, and goes to standard output only where it was asked for
   });
 });
 
-test('the log-ins are in a file of the owner alone, which is replaced as a whole', async () => {
+test('the log-ins are in a file that only its owner can read, and that is replaced atomically', async () => {
   const cli = await loggedIn('file');
   expect((await stat(cli.configPath)).mode & 0o777).toBe(0o600);
   expect((await stat(dirname(cli.configPath))).mode & 0o777).toBe(0o700);
@@ -123,13 +123,13 @@ test('the log-ins are in a file of the owner alone, which is replaced as a whole
   const replaced = await stat(cli.configPath);
   expect([replaced.mode & 0o777, replaced.ino === ino]).toEqual([0o600, false]);
   expect(await readdir(dirname(cli.configPath))).toEqual(['config.json']);
-  // Another folder, as XDG says.
+  // Another folder, with the variable of the XDG specification.
   const elsewhere = join(folder, 'xdg');
   await cli.run(['login', '--token-stdin'], { input: api.token, env: { XDG_CONFIG_HOME: elsewhere } });
   expect(await readdir(join(elsewhere, 'berth'))).toEqual(['config.json']);
 });
 
-test('a file that is damaged is reported and left as it is', async () => {
+test('a damaged file is reported and not changed', async () => {
   const cli = await cliAt('damaged', { BERTH_HOST: '' });
   await mkdir(dirname(cli.configPath), { recursive: true });
   await writeFile(cli.configPath, '{"hosts":');
@@ -156,7 +156,7 @@ test('a stored token is sent to its own platform only', async () => {
   expect(seen).toEqual([]);
 });
 
-test('variables take the place of a log-in, and options override them', async () => {
+test('variables replace a log-in, and options override variables', async () => {
   const cli = await cliAt('variables', { BERTH_TOKEN: api.token });
   expect(await cli.json('service', 'list')).toEqual(['draw']);
   expect(await cli.run(['service', 'list'], { env: { BERTH_ACCOUNT: 'other' } })).toMatchObject({ code: 5 });
@@ -170,7 +170,7 @@ test('variables take the place of a log-in, and options override them', async ()
   expect(await cli.run(['service', 'list'], { env: { BERTH_HOST: '127.0.0.1:1' } })).toMatchObject({ stdout: '' });
 });
 
-test('no error shows a token, and the command line takes none', async () => {
+test('no error contains a token, and a token is not accepted as an argument', async () => {
   const cli = await cliAt('secrets', { BERTH_TOKEN: `${api.token}x` });
   const refused = await cli.run(['login', '--token', api.token]);
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--token-stdin') });
@@ -188,7 +188,7 @@ test('no error shows a token, and the command line takes none', async () => {
   }
 });
 
-test('without a terminal nothing is asked: the error names the option', async () => {
+test('without a terminal no command prompts: the error names the option', async () => {
   const cli = await loggedIn('no-terminal');
   for (const [args, option] of [
     [['login'], '--token-stdin'],
@@ -199,8 +199,8 @@ test('without a terminal nothing is asked: the error names the option', async ()
     const { code, stderr } = await cli.run(args);
     expect([code !== 0, stderr]).toEqual([true, expect.stringContaining(option)]);
   }
-  const asked = cli.inTerminal(['service', 'delete', 'draw', '--no-input']);
-  expect(await asked.done).toMatchObject({ code: 2 });
+  const running = cli.inTerminal(['service', 'delete', 'draw', '--no-input']);
+  expect(await running.done).toMatchObject({ code: 2 });
 });
 
 test('errors in JSON are one object on standard error, with a stable code', async () => {
@@ -255,7 +255,7 @@ test('a server that answers with escapes cannot control the terminal', async () 
   await new Promise((resolve) => hostile.close(resolve));
 });
 
-test('a reader that leaves early is no error', async () => {
+test('a reader that closes the pipe early is no error', async () => {
   const cli = await cliAt('pipe', { BERTH_TOKEN: api.token });
   const env = { ...cli.env, HOME: cli.home };
   const line = `${process.execPath} ${cli.program} --help; exit 0`;
@@ -285,22 +285,22 @@ test('signals end a command with the exit code of shells, also while it waits fo
   await new Promise((resolve) => silent.close(resolve));
 });
 
-test('completion prints scripts, and what may follow', async () => {
+test('completion prints scripts and candidates', async () => {
   const cli = await cliAt('completion');
   expect(await cli.ok('complete', '--', 'service', 's')).toBe('settings\nstop-all\n');
   expect(await cli.ok('complete', '--', 'connect', 'draw', '--k')).toBe('--key\n');
   const script = join(folder, 'berth.bash');
   await writeFile(script, await cli.ok('completion', 'bash'));
-  const asked = `PATH="${folder}:$PATH"; . "${script}"; COMP_WORDS=(berth environment c); COMP_CWORD=2; _berth; echo "\${COMPREPLY[@]}"`;
+  const complete = `PATH="${folder}:$PATH"; . "${script}"; COMP_WORDS=(berth environment c); COMP_CWORD=2; _berth; echo "\${COMPREPLY[@]}"`;
   await writeFile(join(folder, 'berth'), `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`, { mode: 0o755 });
-  expect(await runCommand('bash', ['-c', asked])).toBe('create\n');
+  expect(await runCommand('bash', ['-c', complete])).toBe('create\n');
   expect(await cli.run(['completion', 'tcsh'])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('Allowed choices are bash, zsh, fish'),
   });
 });
 
-test('the published package has no server, and says so', async () => {
+test('commands that need the server fail in the published package, and their help says so', async () => {
   const cli = await cliAt('server');
   const commands = [
     'dev --host ::1',
@@ -313,18 +313,18 @@ test('the published package has no server, and says so', async () => {
   ];
   for (const args of commands.map((each) => each.split(' '))) {
     expect(await cli.run(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('has no server') });
-    // Its help says so before.
+
     const help = await cli.ok(...args, '--help');
     expect(help.replaceAll(/\s+/g, ' ')).toContain('Runs in a checkout or a container of Berth only.');
   }
 });
 
-test('the help of a command shows no option twice', async () => {
-  const cli = await cliAt('twice');
+test('the help of a command lists each option once', async () => {
+  const cli = await cliAt('options');
   expect((await cli.ok('dev', '--help')).match(/--host/g)).toHaveLength(1);
 });
 
-test('one table has all commands, each with a sentence', async () => {
+test('the help lists all commands, each with a description', async () => {
   const cli = await cliAt('table');
   const help = await cli.ok('--help');
   const names =
@@ -340,14 +340,14 @@ test('one table has all commands, each with a sentence', async () => {
   expect(await cli.ok('complete', '--', 'dev', '--b')).toBe('--build-arg\n');
 });
 
-test('berth dev has the options that its help names', () => {
+test('berth dev parses exactly the options that its help lists', () => {
   const { stdin, stdout, stderr } = process;
   const session = new Session({ env: {}, stdin, stdout, stderr, cwd: '/' }, new AbortController().signal);
-  const named = devCommand(session).options.map(({ long, short }) => `${short?.slice(1) ?? ''} ${long}`);
+  const listed = devCommand(session).options.map(({ long, short }) => `${short?.slice(1) ?? ''} ${long}`);
   const parsed = Object.entries(devOptions).map(([name, option]) => {
     const isOn = 'default' in option && option.default;
     return `${'short' in option ? option.short : ''} --${isOn || name === 'watch' ? 'no-' : ''}${name}`;
   });
   // Every command has --json.
-  expect(named.toSorted()).toEqual(parsed.filter((name) => name !== ' --json').toSorted());
+  expect(listed.toSorted()).toEqual(parsed.filter((name) => name !== ' --json').toSorted());
 });

@@ -1,5 +1,5 @@
 // Takes about 15 s
-/** The registry with buildah, which builds images without an engine, with a choice of compression. */
+/** The registry with buildah, which builds images without an engine and compresses them with gzip or zstd. */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { codesOf } from './registry-server.ts';
 import type { RegistryServer } from './registry-server.ts';
 import { describeClient } from './suite.ts';
 
-// Without root, buildah needs user namespaces and programs that set them up.
+// Without root, buildah needs user namespaces, and programs that set them up.
 const program = process.getuid?.() === 0 ? await clientProgram('buildah') : undefined;
 
 const buildah = kindOf(program);
@@ -100,7 +100,7 @@ async function openBuildah(program: string, options: ClientOptions, trust: boole
   };
   return {
     ...client,
-    /** Builds an image of one layer with this many files, the same ones each time. */
+    /** Builds an image of one layer with this number of files, which are the same each time. */
     build: async (image: string, parts: number) => {
       const container = (await run(['from', 'scratch'])).trim();
       for (let i = 0; i < parts; i++) await run(['add', '--quiet', container, await part(i), `/part-${i}`]);

@@ -1,6 +1,6 @@
 /**
- * The registry with buildx, and so with BuildKit, in an engine that keeps its images in containerd (the default of new
- * engines): multi-platform images with attestations, and build caches.
+ * The registry with buildx (BuildKit), in an engine that stores images in containerd (the default of new engines):
+ * multi-platform images with attestations, and build caches.
  */
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -4,7 +4,7 @@ import type { Layouts, LayoutTag } from './layout.ts';
 
 /** The registry's address, and a folder for the client. */
 export interface Place {
-  /** For the client's configuration and images. */
+  /** The folder for the client's configuration and images. */
   readonly folder: string;
   /** The registry's address, as in image names. */
   readonly host: string;
@@ -56,8 +56,8 @@ export interface ClientKind<Client extends RegistryClient = RegistryClient> {
   readonly words: Words;
   /** Whether it has `remove`. */
   readonly deletes: boolean;
-  /** The test cannot configure which authority this client trusts. */
-  readonly untrusting?: boolean;
+  /** Whether the test cannot configure which authority this client trusts. */
+  readonly hasFixedTrust?: boolean;
   /** Without `trust`, the client does not trust the registry's certificate authority. */
   open(options: ClientOptions, trust: boolean): Promise<Client>;
 }

@@ -1,6 +1,6 @@
 /**
- * Shared by podman, buildah and skopeo, which use one library: their error messages, and the commands of the first two, with image
- * stores apart from the machine's.
+ * Shared by podman, buildah and skopeo, which use the same library: their error messages, and the commands of podman and buildah,
+ * with image stores separate from the machine's.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -38,7 +38,7 @@ describeClient(crane, (fixture) => {
     );
   });
 
-  test('a deletion needs no right beyond that to push', async () => {
+  test('a deletion needs only the right to push', async () => {
     const { client, server, at } = fixture();
     await client.push('small', at('deleted:v1'));
     server.operations();

@@ -1,5 +1,5 @@
 // Takes about 15 s
-/** The registry with ctr, and so with containerd's own registry client, in the releases of Debian 12 and of today. */
+/** The registry with ctr, which uses containerd's registry client: the releases of Debian 12 and of Debian's unstable suite. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -85,12 +85,12 @@ async function openCtr(programs: Programs, { place, layouts }: ClientOptions, tr
     ...(login ? ['--user', `${login.user}:${login.password}`] : []),
   ];
   // A transfer by containerd would need the test's certificate in containerd's configuration.
-  const byItself = programs.transfers ? ['--local'] : [];
+  const local = programs.transfers ? ['--local'] : [];
   let pulls = 0;
   return {
     layouts,
     // ctr has no login: each command carries the credentials.
-    login: async (given: Login) => void (login = given),
+    login: async (credentials: Login) => void (login = credentials),
     logout: async () => void (login = undefined),
     push: async (tag: LayoutTag, target: string, options: PushOptions = {}) => {
       const archive = join(folder, `${tag}.tar`);
@@ -98,13 +98,13 @@ async function openCtr(programs: Programs, { place, layouts }: ClientOptions, tr
       await runCommand('tar', ['-C', join(from, tag), '-cf', archive, '--exclude=manifest.json', '.']);
       await run(['images', 'import', '--no-unpack', '--all-platforms', '--base-name', name, archive]);
       await run(['images', 'tag', '--force', `${name}:${tag}`, target]);
-      const flags = [...remote(), ...(security === 'plain' ? [] : byItself)];
+      const flags = [...remote(), ...(security === 'plain' ? [] : local)];
       await run(['images', 'push', ...flags, target], options);
     },
     pull: async (source: string) => {
       // Namespaces do not share content.
       const namespace = ['--namespace', `pull-${(pulls += 1)}`];
-      await run([...namespace, 'images', 'pull', '--snapshotter', 'native', ...byItself, ...remote(), source]);
+      await run([...namespace, 'images', 'pull', '--snapshotter', 'native', ...local, ...remote(), source]);
       const list = await run([...namespace, 'images', 'ls', `name==${source}`]);
       return /sha256:[0-9a-f]{64}/.exec(list)?.[0] ?? list;
     },

@@ -64,7 +64,7 @@ async function kindFor(engine: TestEngine): Promise<ClientKind<ReturnType<typeof
     installed: program !== undefined && engine !== noEngine,
     deletes: false,
     // Only root can write to `trustFolder`.
-    untrusting: process.getuid?.() !== 0,
+    hasFixedTrust: process.getuid?.() !== 0,
     words: {
       wrongPassword: /Wrong credentials/,
       noLogin: /denied|unauthorized/,
@@ -90,7 +90,7 @@ function openDocker(
   const { folder, host } = place;
   const env = { DOCKER_HOST: engine.host, DOCKER_CONFIG: join(folder, 'docker') };
   const run = async (args: string[], options: object = {}) => await runCommand(program, args, { env, ...options });
-  /** The images that the engine has from here. */
+  /** The images that this test has added to the engine. */
   const images = new Set<string>();
   const nameOf = (tag: LayoutTag) => `${layouts.name}:${tag}`;
   const load = async (tag: LayoutTag) => {
@@ -106,7 +106,7 @@ function openDocker(
     images.add(target);
     await run(['tag', nameOf(from), target]);
   };
-  const forgetAll = async () => {
+  const removeAll = async () => {
     if (images.size === 0) return;
     await tryCommand(program, ['rmi', '--force', ...images], { env });
     images.clear();
@@ -121,16 +121,16 @@ function openDocker(
       await tag(from, target);
       await run(['push', '--quiet', target], options);
     },
-    /** The engine has no image before, so that it downloads all layers. */
+    /** Removes all images first, so that the engine downloads all layers. */
     pull: async (source: string) => {
-      await forgetAll();
+      await removeAll();
       images.add(source);
-      const said = await run(['pull', source]);
-      await forgetAll();
-      return /Digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1] ?? said;
+      const output = await run(['pull', source]);
+      await removeAll();
+      return /Digest: (sha256:[0-9a-f]{64})/.exec(output)?.[1] ?? output;
     },
     [Symbol.asyncDispose]: async () => {
-      await forgetAll();
+      await removeAll();
       await rm(join(trustFolder, host), { recursive: true, force: true });
     },
   };

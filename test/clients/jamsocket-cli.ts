@@ -1,4 +1,4 @@
-/** Runs the published `jamsocket` command line with a home folder of its own. */
+/** Runs the published `jamsocket` command line with its own home folder. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
@@ -25,7 +25,7 @@ export class Jamsocket {
       PATH: process.env['PATH'],
       HOME: home,
       JAMSOCKET_SERVER_API: apiUrl,
-      // Otherwise it asks npm for its newest version, in the background.
+      // Otherwise the program asks npm for its newest version, in the background.
       JAMSOCKET_SKIP_NEW_VERSION_CHECK: 'true',
       DOCKER_HOST: dockerHost,
       // The engines of tests have no buildx.
@@ -61,7 +61,7 @@ export class RunningCommand {
       if (code === 0) return this.#output;
       throw new Error(`"jamsocket ${args.join(' ')}" exited with ${String(code)}: ${this.#output}`);
     });
-    // Rejections are reported by whatever awaits the promise next.
+    // The caller that awaits the promise receives the rejection.
     this.done.catch(() => {});
   }
 

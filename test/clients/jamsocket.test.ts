@@ -1,7 +1,7 @@
 // Takes about 40 s
 /**
- * Every command of the published `jamsocket` command line, against a platform on a real engine. Except `dev`: it runs a platform of its
- * own, from an image of Docker Hub.
+ * Every command of the published `jamsocket` command line, against a platform on a real engine, except `dev`, which runs its own
+ * platform from an image of Docker Hub.
  */
 import { randomBytes } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -85,7 +85,7 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     return rows.find((row) => row[1] === tag)?.[0] ?? '';
   }
 
-  /** Creates a service with an image like that of the repository, and returns its digest. */
+  /** Creates a service with an image like the one of the repository, and returns its digest. */
   async function deploy(service: string, tag?: string): Promise<string> {
     const layer: LayerEntry[] = [
       { path: '/bin/busybox', file: (await staticBusybox()) ?? '', mode: 0o755 },
@@ -107,7 +107,7 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     for await (const { data } of eventStream(platform, `/v2/backend/${backend}/status/stream`)) {
       if (JSON.parse(data).status === 'ready') return;
     }
-    throw new Error('It never became ready');
+    throw new Error('The backend did not become ready');
   }
 
   test('login with a token, and logout', async () => {
@@ -260,7 +260,7 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
   });
 });
 
-/** Makes a git repository with a Dockerfile and one commit. Returns the commit's hash. */
+/** Creates a git repository with a Dockerfile and one commit. Returns the commit's hash. */
 async function makeRepository(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
   await mkdir(join(folder, 'www'), { recursive: true });
   await copyFile((await staticBusybox()) ?? '', join(folder, 'busybox'));
@@ -278,10 +278,10 @@ async function makeRepository(folder: string, env: NodeJS.ProcessEnv): Promise<s
   return (await git('rev-parse', 'HEAD')).trim();
 }
 
-/** Logs the administrator in at the page of a log-in, as its forms do, and returns the code that it shows. */
+/** Logs the administrator in at the page of a log-in, as its forms do, and returns the code that the page shows. */
 async function confirmInBrowser(apiUrl: string, path: string): Promise<string> {
-  const asked = await fetch(`${apiUrl}${path}`, { redirect: 'manual' });
-  expect([asked.status, asked.headers.get('location')]).toEqual([303, `/login?next=${encodeURIComponent(path)}`]);
+  const page = await fetch(`${apiUrl}${path}`, { redirect: 'manual' });
+  expect([page.status, page.headers.get('location')]).toEqual([303, `/login?next=${encodeURIComponent(path)}`]);
   const form = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded' };
   const body = new URLSearchParams({ ...admin, next: path }).toString();
   const entered = await fetch(`${apiUrl}/login`, { method: 'POST', headers: form, body, redirect: 'manual' });

@@ -1,4 +1,4 @@
-/** Parses manifests and layouts that clients write, as far as tests check them. */
+/** Parses the parts of clients' manifests and layouts that tests check. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 

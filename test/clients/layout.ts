@@ -2,7 +2,7 @@
  * Images as OCI layouts, which every client reads:
  *
  *   oci-layout             marks the folder as a layout
- *   manifest.json          the same for docker, where the image is `<name>:<tag>`
+ *   manifest.json          docker's index, in which the image is `<name>:<tag>`
  *   index.json             the manifest, with its tag
  *   blobs/sha256/<hex>     manifests, configurations and layers
  */
@@ -37,7 +37,7 @@ export const largeBytes = 12 * 1024 * 1024;
 
 const ociType = 'application/vnd.oci.image';
 
-/** Writes `small` with three layers, `large` with one large one, and `index` with images for two platforms. */
+/** Writes `small` with three layers, `large` with one large layer, and `index` with images for two platforms. */
 export async function writeLayouts(folder: string, tags: readonly LayoutTag[]): Promise<Layouts> {
   const name = `berth-client-${randomBytes(6).toString('hex')}`;
   for (const tag of tags) {

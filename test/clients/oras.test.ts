@@ -92,8 +92,8 @@ function openOras(program: string, { place, layouts }: ClientOptions, trust: boo
     run,
     copy: async (args: string[]) => await copyWith([...securityFlags('from-'), ...securityFlags('to-')], args),
     referrers: async (subject: string, args: string[] = []) => {
-      const said = await run(['discover'], ['--format', 'json', '--depth', '1', ...args, subject]);
-      return (JSON.parse(said) as { referrers: DescriptorParts[] }).referrers;
+      const output = await run(['discover'], ['--format', 'json', '--depth', '1', ...args, subject]);
+      return (JSON.parse(output) as { referrers: DescriptorParts[] }).referrers;
     },
     login: async ({ user, password }: Login) =>
       void (await run(['login'], ['-u', user, '--password-stdin', host], { input: password })),

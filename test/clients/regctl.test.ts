@@ -73,7 +73,7 @@ function kindOf(program: string | undefined): ClientKind<Awaited<ReturnType<type
     words: {
       wrongPassword: /unauthorized|Wrong credentials/i,
       noLogin: /unauthorized/i,
-      // It reports only the status.
+      // regctl reports only the status.
       noRight: /unauthorized/,
       absent: /not found/,
       untrusted: /certificate signed by unknown authority/,

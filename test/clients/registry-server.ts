@@ -1,16 +1,16 @@
-/** A registry for clients, behind a relay, with one login that may push and one that may only pull. */
+/** A registry for clients, behind a relay, with a login that may push and a login that may only pull. */
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import type { TestDatabase } from '../kit/servers/mongodb.ts';
 import { openTestRegistry } from '../kit/registry/registry.ts';
 import type { TestRegistry } from '../kit/registry/registry.ts';
 import { makeCertificate } from './certificate.ts';
-import { openFront } from './front.ts';
-import type { Front } from './front.ts';
+import { openRelay } from './relay.ts';
+import type { Relay } from './relay.ts';
 import type { Place } from './client.ts';
 
 export interface RegistryServer extends AsyncDisposable {
   readonly registry: TestRegistry;
-  readonly front: Front;
+  readonly relay: Relay;
   readonly place: Place;
   /** The password of the account `acme`, with all rights on its own repositories. */
   readonly password: string;
@@ -45,16 +45,16 @@ export async function openRegistryServer({ tlsAt, database }: RegistryServerOpti
   const { path: folder } = opening.use(await temporaryFolder());
   const certificate = tlsAt === undefined ? undefined : await makeCertificate(folder, tlsAt);
   const address = tlsAt ?? '127.0.0.1';
-  const front = opening.use(await openFront(address, certificate));
-  const host = `${address}:${front.port}`;
+  const relay = opening.use(await openRelay(address, certificate));
+  const host = `${address}:${relay.port}`;
   const publicUrl = certificate && { publicUrl: `https://${host}` };
   const registry = opening.use(await openTestRegistry({ ...publicUrl, ...(database && { mongo: database }) }));
-  front.leadTo(registry.port);
+  relay.leadTo(registry.port);
   const readPassword = await registry.addToken('acme', ['read']);
   const owned = opening.move();
   return {
     registry,
-    front,
+    relay,
     place: { folder, host, security: certificate ?? 'plain' },
     password: registry.token,
     readPassword,

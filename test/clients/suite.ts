@@ -15,7 +15,7 @@ import type { LayoutTag, Layouts } from './layout.ts';
 import { openRegistryServer } from './registry-server.ts';
 import type { RegistryServer, RegistryServerOptions } from './registry-server.ts';
 
-/** What a test works with. */
+/** The registry, the client and the images of a test. */
 export interface Fixture<Client extends RegistryClient = RegistryClient> {
   readonly server: RegistryServer;
   readonly client: Client;
@@ -32,11 +32,11 @@ export function describeClient<Client extends RegistryClient>(
   describe.skipIf(!kind.installed)(`with ${kind.name}`, () => {
     withFixture(kind, { mongo: false }, (fixture) => {
       describePushAndPull(kind, fixture);
-      describeRefusals(kind, fixture);
+      describeRejections(kind, fixture);
       more(fixture);
     });
     const address = outerAddress();
-    describe.skipIf(address === undefined || kind.untrusting)('through TLS', () => {
+    describe.skipIf(address === undefined || kind.hasFixedTrust)('through TLS', () => {
       describeTls(kind, address ?? '');
     });
   });
@@ -106,12 +106,15 @@ function describePushAndPull(kind: ClientKind, fixture: () => Fixture): void {
   test('a push that was killed within a large layer succeeds when it is repeated', async () => {
     const { client, server, at } = fixture();
     const kill = new AbortController();
-    const stopped = server.front.stopAfter(largeBytes / 6);
+    const blocked = server.relay.blockAfter(largeBytes / 6);
     const push = client.push('large', at('large:v1'), { signal: kill.signal });
-    await Promise.race([stopped, push.then(() => expect.unreachable('It was pushed although nothing passed'))]);
+    await Promise.race([
+      blocked,
+      push.then(() => expect.unreachable('The push succeeded although the relay blocked it')),
+    ]);
     kill.abort();
     await expect(push).rejects.toThrow(/abort/);
-    server.front.goOn();
+    server.relay.unblock();
     expect(await server.digestOf('large', 'v1')).toBeUndefined();
     await client.push('large', at('large:v1'));
     const digest = await server.digestOf('large', 'v1');
@@ -128,7 +131,7 @@ function describePushAndPull(kind: ClientKind, fixture: () => Fixture): void {
   });
 }
 
-function describeRefusals(kind: ClientKind, fixture: () => Fixture): void {
+function describeRejections(kind: ClientKind, fixture: () => Fixture): void {
   const as = async (password: string, act: () => Promise<unknown>) => {
     const { client, server } = fixture();
     try {

@@ -4,32 +4,32 @@ import { createServer as createTcpServer, connect } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-export interface Front extends AsyncDisposable {
+export interface Relay extends AsyncDisposable {
   readonly port: number;
   /** Sets the port of 127.0.0.1 to which it connects. */
-  leadTo(port: number): void;
-  /** Blocks after this many bytes from clients; resolves once they have passed. */
-  stopAfter(bytes: number): Promise<void>;
-  /** Cuts the open connections, and stops blocking new ones. */
-  goOn(): void;
+  forwardTo(port: number): void;
+  /** Stops forwarding after this number of bytes from clients. Resolves when it has forwarded them. */
+  blockAfter(bytes: number): Promise<void>;
+  /** Closes the open connections, and forwards new ones again. */
+  unblock(): void;
 }
 
 /** Listens on an address. With a certificate, clients speak TLS to it. */
-export async function openFront(
+export async function openRelay(
   address: string,
   tls?: { readonly key: Buffer; readonly cert: Buffer },
-): Promise<Front> {
+): Promise<Relay> {
   const traffic = new Traffic();
   const server: Server = tls
-    ? createTlsServer(tls, (socket) => traffic.pass(socket))
-    : createTcpServer((socket) => traffic.pass(socket));
+    ? createTlsServer(tls, (socket) => traffic.relay(socket))
+    : createTcpServer((socket) => traffic.relay(socket));
   server.listen(0, address);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    leadTo: (port) => (traffic.target = port),
-    stopAfter: async (bytes) => await traffic.stopAfter(bytes),
-    goOn: () => traffic.goOn(),
+    forwardTo: (port) => (traffic.target = port),
+    blockAfter: async (bytes) => await traffic.blockAfter(bytes),
+    unblock: () => traffic.unblock(),
     [Symbol.asyncDispose]: async () => {
       traffic.cut();
       server.close();
@@ -42,12 +42,12 @@ class Traffic {
   target = 0;
   readonly #sockets = new Set<Socket>();
   #left = Infinity;
-  #onStopped = () => {};
+  #onBlocked = () => {};
 
-  pass(client: Socket): void {
+  relay(client: Socket): void {
     const registry = connect(this.target, '127.0.0.1');
     this.#sockets.add(client).add(registry);
-    // The client itself reports its errors.
+    // The client reports its own errors.
     client
       .on('error', () => {})
       .on('close', () => {
@@ -56,18 +56,18 @@ class Traffic {
       });
     registry.on('error', () => client.destroy()).on('close', () => this.#sockets.delete(registry));
     registry.pipe(client);
-    client.on('data', (bytes) => this.#hand(bytes, client, registry));
+    client.on('data', (bytes) => this.#forward(bytes, client, registry));
     client.on('end', () => registry.end());
   }
 
-  async stopAfter(bytes: number): Promise<void> {
+  async blockAfter(bytes: number): Promise<void> {
     this.#left = bytes;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onStopped = resolve;
+    this.#onBlocked = resolve;
     await promise;
   }
 
-  goOn(): void {
+  unblock(): void {
     this.#left = Infinity;
     this.cut();
   }
@@ -76,11 +76,11 @@ class Traffic {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #hand(bytes: Buffer, client: Socket, registry: Socket): void {
+  #forward(bytes: Buffer, client: Socket, registry: Socket): void {
     this.#left -= bytes.length;
     if (this.#left <= 0) {
       client.pause();
-      this.#onStopped();
+      this.#onBlocked();
     } else if (!registry.write(bytes)) {
       client.pause();
       registry.once('drain', () => client.resume());
