@@ -23,7 +23,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     return {
       queue,
       // The time of Redis cannot be controlled: the suite really waits.
-      pass: async (ms) => await delay(ms),
+      advance: async (ms) => await delay(ms),
       [Symbol.asyncDispose]: async () => await queue[Symbol.asyncDispose](),
     };
   });

@@ -12,7 +12,7 @@ describeQueue('In the process', async () => {
   const queue = openInProcessQueue({ clock, log: silentLog() });
   return {
     queue,
-    pass: async (ms) => await clock.advance(ms),
+    advance: async (ms) => await clock.advance(ms),
     [Symbol.asyncDispose]: async () => await queue[Symbol.asyncDispose](),
   };
 });

@@ -10,10 +10,10 @@ import { describePublishing } from './blobs/publishing.ts';
 import { describeReading } from './blobs/reading.ts';
 import { describeUploads } from './blobs/uploads.ts';
 
-/** Declares the tests of a driver; `create` makes new, empty data. */
+/** Declares the tests of a driver; `create` creates new, empty data. */
 export function describeBlobs(name: string, create: () => Promise<BlobsData>): void {
   const blobsTest: BlobsTest = test.extend<{ data: BlobsData; blobs: Blobs }>({
-    // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
+    // oxlint-disable-next-line no-empty-pattern -- Vitest reads the needed fixtures from the pattern
     data: async ({}, use) => {
       await using data = await create();
       await use(data);

@@ -9,7 +9,7 @@ const named: Topic<{ name: string }> = { name: 'named', message: z.strictObject(
 /** Declares the tests of a driver; `open` connects to a new bus. */
 export function describeBus(name: string, open: () => Promise<Bus>): void {
   const busTest = test.extend<{ bus: Bus }>({
-    // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
+    // oxlint-disable-next-line no-empty-pattern -- Vitest reads the needed fixtures from the pattern
     bus: async ({}, use) => {
       await using bus = await open();
       await use(bus);
@@ -33,7 +33,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(other.messages).toStrictEqual([{ name: 'end' }]);
     });
 
-    busTest('keeps the order of concurrent publishing', async ({ bus }) => {
+    busTest('keeps the order of concurrent publishes', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.subscribe(counted, listener);
       await Promise.all(Array.from({ length: 100 }, (_, count) => bus.publish(counted, { count })));
@@ -111,7 +111,7 @@ export function describeBus(name: string, open: () => Promise<Bus>): void {
       expect(messages.map(({ count }) => count)).toStrictEqual([1, 2, 3, 4, 5]);
     });
 
-    busTest('delivers messages that the publisher can no longer change', async ({ bus }) => {
+    busTest('delivers a message as it was when it was published', async ({ bus }) => {
       const { messages, listener, has } = inbox<{ count: number }>();
       await bus.subscribe(counted, listener);
       const message = { count: 1 };

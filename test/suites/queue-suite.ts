@@ -9,21 +9,21 @@ import type { JobHandler, JobKind, Queue } from '../../core/queue/queue.ts';
 export interface QueueUnderTest extends AsyncDisposable {
   readonly queue: Queue;
   /** Advances the queue's clock, or waits. */
-  readonly pass: (ms: number) => Promise<void>;
+  readonly advance: (ms: number) => Promise<void>;
 }
 
 const greet: JobKind<{ name: string }> = { name: 'greet', payload: z.strictObject({ name: z.string() }) };
 const count: JobKind<{ to: number }> = { name: 'count', payload: z.strictObject({ to: z.int() }) };
 
 /** Longer than the pause after a first failure. */
-const firstPauseIsOverMs = 2_000;
+const afterFirstPauseMs = 2_000;
 
 const soon = { interval: 5, timeout: 50_000 };
 
-/** Declares the tests of a driver; `create` makes a new, empty queue. */
+/** Declares the tests of a driver; `create` creates a new, empty queue. */
 export function describeQueue(name: string, create: () => Promise<QueueUnderTest>): void {
   const queueTest = test.extend<{ fixture: QueueUnderTest }>({
-    // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
+    // oxlint-disable-next-line no-empty-pattern -- Vitest reads the needed fixtures from the pattern
     fixture: async ({}, use) => {
       await using fixture = await create();
       await use(fixture);
@@ -66,7 +66,7 @@ function describeJobs(queueTest: QueueTest): void {
     there.open();
   });
 
-  queueTest('holds a waiting job once', async ({ fixture: { queue } }) => {
+  queueTest('keeps one of several waiting jobs with the same ID', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     for (const name of ['a', 'b', 'a', 'a', 'c']) await queue.add('hall', greet, { name }, { id: name });
     gate.open();
@@ -76,7 +76,7 @@ function describeJobs(queueTest: QueueTest): void {
 
   queueTest('accepts digests and slashes in the ID of a job', async ({ fixture: { queue } }) => {
     const gate = new Gate();
-    const [one, other] = ['fetch-acme/draw@sha256:1', 'fetch-acme/draw@sha256:2'];
+    const [one, other] = ['prefetch-acme/draw@sha256:1', 'prefetch-acme/draw@sha256:2'];
     for (const name of [one, other, one]) await queue.add('hall', greet, { name }, { id: name });
     gate.open();
     await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
@@ -118,8 +118,8 @@ function describeJobs(queueTest: QueueTest): void {
     narrow.open();
     wide.open();
     await expect.poll(() => narrow.ended.length + wide.ended.length, soon).toBe(10);
-    expect(Math.max(narrow.most, wide.most)).toBe(3);
-    expect(narrow.most).toBe(1);
+    expect(Math.max(narrow.maxRunning, wide.maxRunning)).toBe(3);
+    expect(narrow.maxRunning).toBe(1);
   });
 
   queueTest('rejects a payload that does not match its kind', async ({ fixture: { queue } }) => {
@@ -140,7 +140,7 @@ function describeJobs(queueTest: QueueTest): void {
 function describeFailures(queueTest: QueueTest): void {
   queueTest(
     'retries a failed job after a pause, and runs other jobs meanwhile',
-    async ({ fixture: { queue, pass } }) => {
+    async ({ fixture: { queue, advance } }) => {
       const runs: string[] = [];
       const handlers = new JobHandlers().on(greet, async ({ name }) => {
         runs.push(name);
@@ -150,7 +150,7 @@ function describeFailures(queueTest: QueueTest): void {
       await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
       await queue.add('hall', greet, { name: 'good' }, { id: 'good' });
       await expect.poll(() => runs.slice(0, 2), soon).toStrictEqual(['bad', 'good']);
-      await pass(firstPauseIsOverMs);
+      await advance(afterFirstPauseMs);
       await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad']);
       await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
       await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad', 'bad']);
@@ -220,19 +220,19 @@ function describeClosing(queueTest: QueueTest): void {
   });
 }
 
-/** Handlers whose jobs start, then wait until the gate is open. */
+/** Handlers whose jobs wait until the gate is open. */
 class Gate {
   readonly begun: string[] = [];
   readonly ended: string[] = [];
-  /** The most jobs that ran at once. */
-  most = 0;
+  /** The largest number of jobs that ran at once. */
+  maxRunning = 0;
   readonly #opened = Promise.withResolvers<void>();
   #running = 0;
 
   readonly handlers = new JobHandlers().on(greet, async ({ name }) => {
     this.begun.push(name);
     this.#running += 1;
-    this.most = Math.max(this.most, this.#running);
+    this.maxRunning = Math.max(this.maxRunning, this.#running);
     await this.#opened.promise;
     this.#running -= 1;
     this.ended.push(name);

@@ -9,15 +9,15 @@ import { describeScans } from './store/scans.ts';
 import { collections, expectCode, things } from './store/things.ts';
 import type { StoreData, Thing } from './store/things.ts';
 
-/** Declares the tests of a driver; `create` makes new, empty data. */
+/** Declares the tests of a driver; `create` creates new, empty data. */
 export function describeStore(name: string, create: () => Promise<StoreData>): void {
-  // One store, which is emptied for each test: opening one takes longer than most tests.
+  // One store, which is emptied for each test, because opening a store takes longer than most tests.
   const closing = new AsyncDisposableStack();
   let shared: Promise<Store> | undefined;
   const openShared = async () => closing.use(await closing.use(await create()).open(collections));
   afterAll(async () => await closing.disposeAsync());
   const storeTest = test.extend<{ store: Store }>({
-    // oxlint-disable-next-line no-empty-pattern -- Vitest reads from the pattern what a fixture needs
+    // oxlint-disable-next-line no-empty-pattern -- Vitest reads the needed fixtures from the pattern
     store: async ({}, use) => {
       const store = await (shared ??= openShared());
       await emptyStore(store, collections);
@@ -42,7 +42,7 @@ export function describeStore(name: string, create: () => Promise<StoreData>): v
 }
 
 function describeClosing(create: () => Promise<StoreData>): void {
-  test('is shared exactly if it can be opened twice at the same time', async () => {
+  test('reports that it is shared exactly if it can be opened twice at the same time', async () => {
     await using data = await create();
     await using store = await data.open(collections);
     await store.insert(things, { id: 'one' });
@@ -54,7 +54,7 @@ function describeClosing(create: () => Promise<StoreData>): void {
     expect(await second.get(things, 'one')).toStrictEqual({ id: 'one' });
   });
 
-  test('has everything when it is opened again', async () => {
+  test('has all documents when it is opened again', async () => {
     await using data = await create();
     {
       await using store = await data.open(collections);
@@ -84,7 +84,7 @@ function describeClosing(create: () => Promise<StoreData>): void {
     expect(await store.findIds(things, { index: 'marked', range: { after: null } })).toStrictEqual(['one']);
   });
 
-  test('finds what a partial index omitted when it is declared as a whole one', async () => {
+  test('finds documents that a partial index omitted when the index becomes a full one', async () => {
     await using data = await create();
     {
       await using store = await data.open(collections);
@@ -96,7 +96,7 @@ function describeClosing(create: () => Promise<StoreData>): void {
     expect(await store.findIds(whole, { index: 'marked' })).toStrictEqual(['two', 'one']);
   });
 
-  test('finishes the calls it accepted before closing, and rejects later ones', async () => {
+  test('finishes calls that it accepted before closing, and rejects later calls', async () => {
     await using data = await create();
     const store = await data.open(collections);
     await store.insert(things, { id: 'one', count: 0 });

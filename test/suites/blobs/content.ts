@@ -1,4 +1,4 @@
-/** Shared by the tests of blob drivers: the data they run on, and functions that write, read back and compare content. */
+/** Shared by the tests of blob drivers: their data, and functions that write, read and compare content. */
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -30,16 +30,16 @@ export const largeBytes = 3 * 1024 * 1024 + 17;
 
 export type BlobsTest = TestAPI<{ data: BlobsData; blobs: Blobs }>;
 
-/** A source that yields a text, then nothing until `goOn` is called. */
-export function hangingAfter(text: string): { source: ByteSource; hangs: Promise<void>; goOn: () => void } {
+/** A source that yields a text, and then waits until `end` is called. */
+export function hangingAfter(text: string): { source: ByteSource; hangs: Promise<void>; end: () => void } {
   const reached = Promise.withResolvers<void>();
-  const end = Promise.withResolvers<void>();
+  const ending = Promise.withResolvers<void>();
   async function* source(): AsyncGenerator<readonly Uint8Array[]> {
     yield* chunks(text);
     reached.resolve();
-    await end.promise;
+    await ending.promise;
   }
-  return { source: source(), hangs: reached.promise, goOn: end.resolve };
+  return { source: source(), hangs: reached.promise, end: ending.resolve };
 }
 
 export function chunks(...texts: string[]): ByteSource {

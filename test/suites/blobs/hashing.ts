@@ -49,7 +49,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
     }
   });
 
-  blobsTest('hashes what was written before a source failed, and nothing else', async ({ blobs }) => {
+  blobsTest('hashes exactly the bytes that were written before a source failed', async ({ blobs }) => {
     const bytes = randomBytes(2_000_000);
     await blobs.createUpload('one');
     const failure = new Error('Connection lost');
@@ -65,7 +65,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
     expect(Buffer.compare(await readAll(blobs, digestOf(bytes)), bytes)).toBe(0);
   });
 
-  blobsTest('hashes many uploads at once, whose appends alternate, and mixes nothing up', async ({ blobs }) => {
+  blobsTest('hashes many uploads at once, whose appends alternate, without mixing them up', async ({ blobs }) => {
     const contents = Array.from({ length: 6 }, () => randomBytes(1_500_000));
     await Promise.all(
       contents.map(async (bytes, index) => {
@@ -74,9 +74,9 @@ export function describeHashing(blobsTest: BlobsTest): void {
         for (let offset = 0; offset < bytes.length;) {
           const part = bytes.subarray(offset, offset + 400_000 + index);
           const appends = [1, 2].map(() => blobs.appendUpload(uploadId, offset, bytesOf(...piecesOf(part))));
-          const [refused, ...more] = (await Promise.allSettled(appends)).filter(({ status }) => status === 'rejected');
-          // The second append runs into the first one, or comes after it.
-          expect(refused).toMatchObject({
+          const [rejected, ...more] = (await Promise.allSettled(appends)).filter(({ status }) => status === 'rejected');
+          // The second append overlaps the first, or follows it.
+          expect(rejected).toMatchObject({
             reason: { code: expect.toBeOneOf(['upload-busy', 'wrong-offset']) as string },
           });
           expect(more).toStrictEqual([]);
@@ -110,7 +110,7 @@ export function describeHashing(blobsTest: BlobsTest): void {
 }
 
 export function describeHashes(create: () => Promise<BlobsData>): void {
-  test('holds no thread for an upload that is cancelled, or that receives nothing for ten minutes', async () => {
+  test('releases the thread of an upload that is cancelled, or that receives no bytes for ten minutes', async () => {
     const clock = new ManualClock(new Date());
     await using hashing = new HashThreads(clock);
     await using data = await create();

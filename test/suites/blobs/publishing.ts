@@ -67,7 +67,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
   });
 
   blobsTest.for([5, largeBytes])(
-    'does not publish %i bytes under a digest that is not theirs',
+    'does not publish %i bytes under the digest of other bytes',
     async (size, { blobs }) => {
       const bytes = randomBytes(size);
       const other = digestOf(randomBytes(size));
@@ -98,7 +98,7 @@ export function describePublishing(blobsTest: BlobsTest): void {
     expect(await listOf(blobs.listUploads())).toStrictEqual([]);
   });
 
-  blobsTest('publishes an upload once, however many publish it at once', async ({ blobs }) => {
+  blobsTest('publishes an upload once, with concurrent calls', async ({ blobs }) => {
     const digest = digestOf(Buffer.from('abc'));
     await blobs.createUpload('one');
     await blobs.appendUpload('one', 0, chunks('abc'));

@@ -9,7 +9,7 @@ import { digestOf, generationOf, largeBytes, listOf, publish, readAll } from './
 import type { BlobsTest } from './content.ts';
 
 export function describeReading(blobsTest: BlobsTest): void {
-  blobsTest('answers', async ({ blobs }) => {
+  blobsTest('answers a ping', async ({ blobs }) => {
     await expect(blobs.ping()).resolves.toBeUndefined();
   });
 
@@ -79,7 +79,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     expect(await blobs.open(digestOf(Buffer.from('absent')))).toBeUndefined();
   });
 
-  blobsTest('copies to many streams at once, some of which fail, and mixes nothing up', async ({ blobs }) => {
+  blobsTest('copies to many streams at once, some of which fail, without mixing them up', async ({ blobs }) => {
     const contents = Array.from({ length: 6 }, () => randomBytes(largeBytes));
     const digests = await Promise.all(contents.map(async (bytes) => await publish(blobs, bytes)));
     const copies = digests.flatMap((digest, index) => [
@@ -124,7 +124,7 @@ export function describeReading(blobsTest: BlobsTest): void {
     expect(await blobs.stat(digest)).toBeDefined();
   });
 
-  blobsTest('deletes a blob of the given generation, and no later one', async ({ blobs }) => {
+  blobsTest('deletes a blob of a given generation, and no later one', async ({ blobs }) => {
     const bytes = randomBytes(1_000);
     const digest = await publish(blobs, bytes);
     const first = await generationOf(blobs, digest);
@@ -183,7 +183,7 @@ class Collecting extends Writable {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
     setImmediate(() => {
-      // Only now, as a socket would: this detects a driver that reuses the memory too early.
+      // Copies late, as a socket would, which detects a driver that reuses the memory too early.
       this.received.push(Buffer.from(chunk));
       this.#bytes += chunk.length;
       done(this.#bytes >= this.#breaksAt ? new Error('Broken off') : undefined);

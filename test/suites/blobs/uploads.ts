@@ -70,10 +70,12 @@ export function describeUploads(blobsTest: BlobsTest): void {
 
   blobsTest('frees the memory of chunks once they are written', async ({ blobs }) => {
     await blobs.createUpload('one');
-    const given: Uint8Array[] = Array.from({ length: 40 }, (_, i) => new Uint8Array(70_000).fill(i));
-    const whole = Buffer.concat(given);
-    expect(await blobs.appendUpload('one', 0, Readable.from([given.slice(0, 17), given.slice(17)]))).toBe(whole.length);
-    expect(given.every(({ byteLength }) => byteLength === 0)).toBe(true);
+    const pushed: Uint8Array[] = Array.from({ length: 40 }, (_, i) => new Uint8Array(70_000).fill(i));
+    const whole = Buffer.concat(pushed);
+    expect(await blobs.appendUpload('one', 0, Readable.from([pushed.slice(0, 17), pushed.slice(17)]))).toBe(
+      whole.length,
+    );
+    expect(pushed.every(({ byteLength }) => byteLength === 0)).toBe(true);
     await blobs.publishUpload('one', digestOf(whole));
     expect(digestOf(await readAll(blobs, digestOf(whole)))).toBe(digestOf(whole));
   });
@@ -101,7 +103,7 @@ export function describeUploads(blobsTest: BlobsTest): void {
     const append = blobs.appendUpload('one', 0, hanging.source);
     await hanging.hangs;
     expect(await blobs.deleteUpload('one')).toBe(true);
-    hanging.goOn();
+    hanging.end();
     await expectCode(append, 'upload-unknown');
     expect(await blobs.statUpload('one')).toBeUndefined();
   });

@@ -14,7 +14,7 @@ export function describeDocuments(storeTest: StoreTest): void {
     expect(Math.abs(now.getTime() - before)).toBeLessThan(5_000);
   });
 
-  storeTest('returns what was inserted, and nothing else', async ({ store }) => {
+  storeTest('returns inserted documents, and no others', async ({ store }) => {
     await store.insert(things, { id: 'one', group: 'a' });
     expect(await store.get(things, 'one')).toStrictEqual({ id: 'one', group: 'a' });
     expect(await store.get(things, 'two')).toBeUndefined();
@@ -81,7 +81,7 @@ export function describeDocuments(storeTest: StoreTest): void {
   storeTest('rejects values that it could not return unchanged, and names their path', async ({ store }) => {
     const circle: Record<string, unknown> = {};
     circle['self'] = circle;
-    const unfit: unknown[] = [
+    const unsupported: unknown[] = [
       () => 1,
       Symbol('x'),
       10n,
@@ -100,7 +100,7 @@ export function describeDocuments(storeTest: StoreTest): void {
       new Float64Array(1),
       circle,
     ];
-    for (const value of unfit) {
+    for (const value of unsupported) {
       const insert = store.insert(things, { id: 'one', content: { deep: [value] } });
       await expect(insert).rejects.toThrow(TypeError);
       await expect(insert).rejects.toThrow('content.deep[0]');
@@ -199,12 +199,12 @@ export function describeContention(storeTest: StoreTest): void {
     const won = await Promise.all(Array.from({ length: 50 }, (_, i) => claim(`backend-${i}`)));
     expect(won.filter(Boolean)).toHaveLength(1);
 
-    const taken = await Promise.all(
+    const claims = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
         upsert(store, keys, 'acme/draw/room', (current) => claimKey(current, 'acme/draw/room', `next-${i}`, now)),
       ),
     );
-    expect(new Set(taken.map(({ fencingToken }) => fencingToken)).size).toBe(50);
+    expect(new Set(claims.map(({ fencingToken }) => fencingToken)).size).toBe(50);
   });
 
   storeTest('deletes a document once, during concurrent updates and deletions', async ({ store }) => {

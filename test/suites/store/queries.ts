@@ -93,7 +93,7 @@ export function describeQueries(storeTest: StoreTest): void {
     await expect(limited(1.5, 'ascending')).rejects.toThrow(RangeError);
   });
 
-  storeTest('finds the IDs alone of what it finds', async ({ store }) => {
+  storeTest('finds the IDs of the same documents as a query', async ({ store }) => {
     const all = await fill(store);
     const queries: readonly Query<Thing, 'byRank' | 'byGroup'>[] = [
       { index: 'byRank', order: 'descending' },
@@ -118,7 +118,7 @@ export function describeQueries(storeTest: StoreTest): void {
     expect(await store.find(things, { index: 'byGroup', equals: { group: 'b' } })).toStrictEqual([]);
   });
 
-  storeTest('finds by a partial index what has its first field', async ({ store }) => {
+  storeTest('finds documents with the first field of a partial index by that index', async ({ store }) => {
     const all = await fill(store);
     const marked = all.map((thing) => ({ ...thing, id: `m${thing.id}`, mark: thing.rank }));
     await Promise.all(marked.map((thing) => store.insert(things, thing)));
@@ -170,7 +170,7 @@ export function describeQueries(storeTest: StoreTest): void {
       { index: 'marked', equals: { mark: null }, range: { after: 1 } },
     ];
     for (const query of unindexed) await expectCode(store.find(things, query as { index: 'byRank' }), 'not-indexed');
-    const senseless = { index: 'byRank', range: { to: Number.POSITIVE_INFINITY } } as const;
-    await expect(store.find(things, senseless)).rejects.toThrow(RangeError);
+    const infinite = { index: 'byRank', range: { to: Number.POSITIVE_INFINITY } } as const;
+    await expect(store.find(things, infinite)).rejects.toThrow(RangeError);
   });
 }

@@ -1,4 +1,4 @@
-/** Tests of `scan`: in batches, beside writers. */
+/** Tests of `scan`: in batches, during writes. */
 import { expect, test } from 'vitest';
 import type { Scan, Store } from '../../../core/store/store.ts';
 import { collections, expectCode, idsOf, inOrder, things } from './things.ts';
@@ -65,24 +65,24 @@ export function describeScans(storeTest: StoreTest, create: () => Promise<StoreD
       for await (const { id } of store.scan(things, { ...all, batchSize: 4 })) {
         reported.push(id);
         if (id !== 't10' || reported.indexOf(id) < reported.length - 1) continue;
-        // Documents already returned: moved forward, moved back, deleted, deleted and inserted again further on.
+        // Documents already returned: moved forward, moved back, deleted, deleted and inserted again at a later position.
         await rankOf('t02', 40.5);
         await rankOf('t10', 59.5);
         await rankOf('t09', -1);
         await store.delete(things, 't03');
         await store.delete(things, 't04');
         await store.insert(things, { id: 't04', rank: 45.5 });
-        // Documents still to come: moved back, moved far back, moved on, deleted.
+        // Documents not yet returned: moved back, moved far back, moved forward, deleted.
         await rankOf('t30', 29.5);
         await rankOf('t31', -2);
         await rankOf('t32', 58.5);
         await store.delete(things, 't33');
-        // New documents: before and behind the scan's position.
+        // New documents: before and after the scan's position.
         await store.insert(things, { id: 'early', rank: -3 });
         await store.insert(things, { id: 'late', rank: 70 });
       }
-      const movedOn = ['t02', 't04', 't10'];
-      expect(reported.filter((id, index) => reported.indexOf(id) !== index).toSorted()).toStrictEqual(movedOn);
+      const movedForward = ['t02', 't04', 't10'];
+      expect(reported.filter((id, index) => reported.indexOf(id) !== index).toSorted()).toStrictEqual(movedForward);
       const mayBeAbsent = new Set(['t31', 't33', 'early']);
       const expected = [...ids, 'late'].filter((id) => !mayBeAbsent.has(id));
       const seen = [...new Set(reported)].filter((id) => !mayBeAbsent.has(id));
@@ -90,7 +90,7 @@ export function describeScans(storeTest: StoreTest, create: () => Promise<StoreD
     },
   );
 
-  storeTest('finishes beside writers that never pause', async ({ store }) => {
+  storeTest('finishes while writers never pause', async ({ store }) => {
     const ids = await fill(store, 60);
     const untouched = ids.filter((_, i) => i % 3 === 0);
     const writing = new AbortController();

@@ -1,4 +1,4 @@
-/** Shared by the tests of store drivers: the data they run on, a collection, and values in the order of every index. */
+/** Shared by the tests of store drivers: their data, a collection, and values in the order of every index. */
 import { expect } from 'vitest';
 import type { TestAPI } from 'vitest';
 import type { AnyCollection } from '../../../core/store/query-plan.ts';
@@ -15,7 +15,7 @@ export interface Thing {
   readonly id: string;
   readonly group?: IndexValue;
   readonly rank?: IndexValue;
-  /** Few have it. */
+  /** The field of the partial index. */
   readonly mark?: IndexValue;
   readonly count?: number;
   readonly content?: unknown;
