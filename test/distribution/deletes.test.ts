@@ -1,4 +1,4 @@
-/** end-9, end-10: deletions of tags, manifests and blobs, which take effect at once and in one repository only. */
+/** end-9, end-10: deletions of tags, manifests and blobs, which are effective at once and in one repository only. */
 import { expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
 import { sha256 } from '../kit/registry/registry.ts';
@@ -54,7 +54,7 @@ onAllDrivers((fixture) => {
     ['a tag', 'manifests/absent', 'MANIFEST_UNKNOWN'],
     ['a manifest', `manifests/${sha256('absent')}`, 'MANIFEST_UNKNOWN'],
     ['a blob', `blobs/${sha256('absent')}`, 'BLOB_UNKNOWN'],
-  ])('%s that is not there', async (_name, path, code) => {
+  ])('a deletion of %s that does not exist returns 404', async (_name, path, code) => {
     const repository = fixture.repository();
     await repository.put('here', await repository.image());
     const answer = await repository.send(path, { method: 'DELETE' });
@@ -85,7 +85,7 @@ onAllDrivers((fixture) => {
     expect((await repository.send(`manifests/${digest}`, { method: 'DELETE' })).status).toBe(404);
     const { repositories } = json(await repository.send('/v2/_catalog')) as { repositories: string[] };
     expect(repositories).not.toContain(repository.name);
-    // Its layers are kept for a while, so that they need not be sent again.
+    // Its layers are kept for a while, so that clients need not push them again.
     expect((await repository.put('new', await repository.image({ annotations: { new: 'one' } }))).status).toBe(201);
     expect(await answers()).toEqual({ ...none, tags: 200 });
     expect(json(await repository.send('tags/list'))).toEqual({ name: repository.name, tags: ['new'] });

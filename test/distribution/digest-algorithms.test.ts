@@ -11,13 +11,13 @@ onAllDrivers((fixture) => {
     ['not announced', '', sha512],
     ['announced, and not used', '?digest-algorithm=sha512', sha256],
     ['announced although it is the default', '?digest-algorithm=sha256', sha256],
-  ] as const)('%s, in chunks, also after every process ended', async (_name, query, digestOf) => {
-    for (const ends of [false, true]) {
+  ] as const)('%s, in chunks, also after a restart of every process', async (_name, query, digestOf) => {
+    for (const restarts of [false, true]) {
       const repository = fixture.repository();
       const bytes = randomBytes(120_000);
       const location = await repository.begin(query);
       await repository.patch(location, bytes.subarray(0, 50_000), '0-49999');
-      if (ends) await fixture.registry.restart();
+      if (restarts) await fixture.registry.restart();
       await repository.patch(location, bytes.subarray(50_000), '50000-119999');
       const put = await repository.finish(location, digestOf(bytes));
       expect([put.status, put.headers['docker-content-digest']]).toEqual([201, digestOf(bytes)]);

@@ -28,16 +28,16 @@ export interface Document {
   readonly [field: string]: unknown;
 }
 
-/** Declares cases for all drivers. On the shared drivers there are two registries, which receive requests in turn. */
-export function onAllDrivers(tell: (fixture: Fixture) => void): void {
+/** Declares cases for all drivers. On the shared drivers there are two registries, which receive requests alternately. */
+export function onAllDrivers(declare: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name =
-      drivers === 'embedded' ? 'one registry, SQLite and files' : 'two registries by turns, MongoDB and GridFS';
+      drivers === 'embedded' ? 'one registry, SQLite and files' : 'two registries alternately, MongoDB and GridFS';
     describe(`On ${name}`, () => {
       const fixture = new Fixture();
       beforeAll(async () => await fixture.open(drivers));
       afterAll(async () => await fixture.close());
-      tell(fixture);
+      declare(fixture);
     });
   }
 }
@@ -82,7 +82,7 @@ export class Repository {
     return `/v2/${this.name}/${rest}`;
   }
 
-  /** Sends a request to an endpoint of this repository, or to a location that the registry answered. */
+  /** Sends a request to an endpoint of this repository, or to a location that the registry returned. */
   async send(path: string, sent: Sent = {}): Promise<Answer> {
     return await this.#registry.as(path.startsWith('/') ? path : this.path(path), sent);
   }
@@ -94,7 +94,7 @@ export class Repository {
     return String(answer.headers.location);
   }
 
-  /** Sends a chunk, with its range if there is one. */
+  /** Sends a chunk, with its range if set. */
   async patch(location: string, body: NonNullable<Sent['body']>, range?: string): Promise<Answer> {
     const headers = { 'content-type': types.octets, ...(range !== undefined && { 'content-range': range }) };
     return await this.send(location, { method: 'PATCH', headers, body });
@@ -121,7 +121,7 @@ export class Repository {
     return { schemaVersion: 2, mediaType: types.image, config, layers, ...more };
   }
 
-  /** Pushes a manifest unchanged, with its own media type unless there is another argument. */
+  /** Pushes a manifest unchanged, with `type` or its own media type. */
   async put(reference: string, manifest: Document | string | Uint8Array, type?: string): Promise<Answer> {
     const isText = typeof manifest === 'string' || manifest instanceof Uint8Array;
     const body = isText ? manifest : JSON.stringify(manifest);

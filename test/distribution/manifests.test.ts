@@ -6,15 +6,15 @@ import type { Descriptor, Document, Repository } from './fixture.ts';
 
 const absent: Descriptor = { mediaType: types.layer, digest: sha256('never pushed'), size: 12 };
 
-/** Manifests that must be accepted and answered unchanged. */
+/** Manifests that must be accepted and returned unchanged. */
 const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
   'an image': async (repository) => await repository.image(),
   'an image without layers': async (repository) => await repository.image({ layers: [] }),
   'an image without a mediaType': async (repository) => {
-    const { mediaType: _left, ...image } = await repository.image();
+    const { mediaType: _omitted, ...image } = await repository.image();
     return image;
   },
-  'an image of Docker’s': async (repository) => await repository.image({ mediaType: types.dockerImage }),
+  'a Docker image': async (repository) => await repository.image({ mediaType: types.dockerImage }),
   'an artifact': async (repository) =>
     await repository.image({
       artifactType: 'application/vnd.example.sbom.v1',
@@ -24,7 +24,7 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
     await repository.image({ config: { ...(await repository.blob('{}', types.config)), data: 'e30=' } }),
   'unknown fields': async (repository) =>
     await repository.image({ 'org.example.field': { deep: [1, null, { a: 'b' }] }, annotations: { 'a.$b': 'c' } }),
-  'layers that stand elsewhere': async (repository) =>
+  'layers that are stored elsewhere': async (repository) =>
     await repository.image({
       layers: [
         { ...absent, mediaType: 'application/vnd.oci.image.layer.nondistributable.v1.tar+gzip' },
@@ -47,13 +47,13 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
     const inner = { schemaVersion: 2, mediaType: types.index, manifests: [child] };
     return { schemaVersion: 2, mediaType: types.index, manifests: [await repository.manifest(inner)] };
   },
-  'an index of nothing': async () => ({ schemaVersion: 2, mediaType: types.index, manifests: [] }),
-  'a list of Docker’s': async (repository) => ({
+  'an empty index': async () => ({ schemaVersion: 2, mediaType: types.index, manifests: [] }),
+  'a Docker manifest list': async (repository) => ({
     schemaVersion: 2,
     mediaType: types.dockerList,
     manifests: [await repository.manifest(await repository.image({ mediaType: types.dockerImage }))],
   }),
-  'an index of blobs, as build caches have': async (repository) => ({
+  'an index of blobs, like that of a build cache': async (repository) => ({
     schemaVersion: 2,
     mediaType: types.index,
     manifests: [
@@ -99,8 +99,8 @@ onAllDrivers((fixture) => {
     expect((await repository.put('large', body)).status).toBe(201);
     const pulled = await repository.send('manifests/large');
     expect([pulled.headers['content-length'], sha256(pulled.body)]).toEqual([String(limit), sha256(body)]);
-    const refused = await repository.put('larger', `${body} `);
-    expect([refused.status, refused.code]).toEqual([413, 'SIZE_INVALID']);
+    const rejected = await repository.put('larger', `${body} `);
+    expect([rejected.status, rejected.code]).toEqual([413, 'SIZE_INVALID']);
   });
 
   test('rejects the digest of other content', async () => {
@@ -116,7 +116,7 @@ onAllDrivers((fixture) => {
     ['config', async (repository: Repository) => await repository.image({ config: absent })],
     ['layer', async (repository: Repository) => await repository.image({ layers: [absent] })],
     ['child', async () => ({ schemaVersion: 2, mediaType: types.index, manifests: [absent] })],
-  ])('a %s that was not pushed here is named', async (_name, make) => {
+  ])('the error names a %s that was not pushed to the repository', async (_name, make) => {
     const repository = fixture.repository();
     const answer = await repository.put('v1', await make(repository));
     expect([answer.status, answer.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);

@@ -1,4 +1,4 @@
-/** end-11: mounts of a blob of another repository, without sending it again. */
+/** end-11: mounts of a blob of another repository, which clients need not push again. */
 import { describe, expect, test } from 'vitest';
 import type { Scope } from '../../contract/scopes.ts';
 import { blobLinks, contentId } from '../../registry/content/documents.ts';
@@ -36,10 +36,10 @@ onAllDrivers((fixture) => {
   test.each([
     ['an unknown blob', (name: string) => `mount=${sha256('nowhere')}&from=${name}`],
     ['an unknown blob, without a source', () => `mount=${sha256('nowhere')}`],
-    ['an unknown repository', () => `mount=${sha256('here')}&from=acme/nowhere`],
-    ['an invalid repository name', () => `mount=${sha256('here')}&from=..%2f..%2fetc`],
-    ['an empty name', () => `mount=${sha256('here')}&from=`],
-  ])('%s is pushed instead', async (_name, query) => {
+    ['a blob from an unknown repository', () => `mount=${sha256('here')}&from=acme/nowhere`],
+    ['a blob from an invalid repository name', () => `mount=${sha256('here')}&from=..%2f..%2fetc`],
+    ['a blob from an empty name', () => `mount=${sha256('here')}&from=`],
+  ])('a mount of %s starts an upload', async (_name, query) => {
     const source = fixture.repository();
     await source.blob('here');
     const target = fixture.repository();
@@ -62,7 +62,7 @@ onAllDrivers((fixture) => {
     const mountBy = async (headers: { authorization: string }, name: string, query: string) =>
       (await fixture.registry.send(`/v2/${name}/blobs/uploads/?${query}`, { method: 'POST', headers })).status;
 
-    test('mounts from repositories of the account if its token may read, and pulls nothing', async () => {
+    test('mounts from repositories of the account if its token may read, and cannot pull', async () => {
       const source = fixture.repository();
       const { digest } = await source.blob('of the same account');
       for (const query of [`mount=${digest}&from=${source.name}`, `mount=${digest}`]) {
@@ -76,15 +76,15 @@ onAllDrivers((fixture) => {
       }
     });
 
-    test('mounts nothing if the token may not read, from another account, or into another repository', async () => {
+    test('cannot mount if the token may not read, from another account, or into another repository', async () => {
       const source = fixture.repository();
-      const { digest } = await source.blob('for those who may read');
+      const { digest } = await source.blob('for tokens that may read');
       const queries = [`mount=${digest}&from=${source.name}`, `mount=${digest}`];
       const { name } = fixture.repository();
-      const blind = await grantFor(name, 'acme', ['push']);
-      for (const query of queries) expect(await mountBy(blind, name, query)).toBe(202);
-      const stranger = await grantFor('other/case', 'other', ['read', 'push']);
-      for (const query of queries) expect(await mountBy(stranger, 'other/case', query)).toBe(202);
+      const pushOnly = await grantFor(name, 'acme', ['push']);
+      for (const query of queries) expect(await mountBy(pushOnly, name, query)).toBe(202);
+      const otherAccount = await grantFor('other/case', 'other', ['read', 'push']);
+      for (const query of queries) expect(await mountBy(otherAccount, 'other/case', query)).toBe(202);
       const elsewhere = await grantFor(name, 'acme', ['read', 'push']);
       for (const query of queries) expect(await mountBy(elsewhere, fixture.repository().name, query)).toBe(401);
     });
@@ -92,7 +92,7 @@ onAllDrivers((fixture) => {
 
   test('a blob of hundreds of other repositories is found in one of the account', async () => {
     const repository = fixture.repository();
-    const { digest } = await repository.blob('a base image that everybody has');
+    const { digest } = await repository.blob('a base image of all repositories');
     const { store } = fixture.registry;
     const link = await store.get(blobLinks, contentId(repository.name, digest));
     if (!link) throw new Error('The blob is not linked');

@@ -4,7 +4,7 @@ import { sha256 } from '../kit/registry/registry.ts';
 import { onAllDrivers, types } from './fixture.ts';
 
 onAllDrivers((fixture) => {
-  test('a client with a login learns that this is a registry', async () => {
+  test('the base path identifies a registry to a client with a login', async () => {
     for (const path of ['/v2/', '/v2']) {
       for (const method of ['GET', 'HEAD']) {
         const answer = await fixture.registry.as(path, { method });
@@ -13,7 +13,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('answers a blob with exact headers, for GET and HEAD', async () => {
+  test('returns a blob with exact headers, for GET and HEAD', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob('the bytes');
     for (const method of ['GET', 'HEAD']) {
@@ -33,7 +33,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('answers a manifest with exact headers, by tag and by digest, whatever the client accepts', async () => {
+  test('returns a manifest with exact headers, by tag and by digest, for any Accept header', async () => {
     const repository = fixture.repository();
     const body = ` ${JSON.stringify(await repository.image(), null, 3)}\n`;
     expect((await repository.put('v1', body)).status).toBe(201);
@@ -58,7 +58,7 @@ onAllDrivers((fixture) => {
     ['a blob', `blobs/${absent}`, 'BLOB_UNKNOWN'],
     ['a manifest by digest', `manifests/${absent}`, 'MANIFEST_UNKNOWN'],
     ['a manifest by tag', 'manifests/absent', 'MANIFEST_UNKNOWN'],
-  ])('%s that is not there, with GET and HEAD', async (_name, path, code) => {
+  ])('GET and HEAD of %s that does not exist return 404', async (_name, path, code) => {
     const repository = fixture.repository();
     await repository.put('here', await repository.image());
     const get = await repository.send(path);
@@ -67,7 +67,7 @@ onAllDrivers((fixture) => {
     expect([head.status, head.body.length]).toEqual([404, 0]);
   });
 
-  test('pulls nothing from a repository without a push', async () => {
+  test('a repository without a push has no content', async () => {
     const repository = fixture.repository();
     for (const path of [`blobs/${absent}`, `manifests/${absent}`, 'manifests/latest', 'tags/list']) {
       expect((await repository.send(path)).status).toBe(404);
@@ -77,7 +77,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('does not send content again that the client has', async () => {
+  test('does not send content again to a client that has it', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob('cached');
     const manifest = await repository.manifest(await repository.image());

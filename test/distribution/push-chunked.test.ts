@@ -41,42 +41,42 @@ onAllDrivers((fixture) => {
     expect((await repository.finish(location, sha256(bytes))).status).toBe(201);
   });
 
-  test('refuses a chunk out of order, and the session continues', async () => {
+  test('rejects a chunk out of order, and the session continues', async () => {
     const repository = fixture.repository();
     const location = await repository.begin();
-    const refused = async (range: string, body: string, kept: string) => {
+    const expectRejected = async (range: string, body: string, kept: string) => {
       const answer = await repository.patch(location, body, range);
       expect([range, answer.status, answer.code]).toEqual([range, 416, 'BLOB_UPLOAD_INVALID']);
       expect([answer.headers.location, answer.headers.range]).toEqual([location, kept]);
       const status = await repository.send(location);
       expect([status.status, status.headers.range]).toEqual([204, kept]);
     };
-    await refused('3-5', 'def', '0-0');
+    await expectRejected('3-5', 'def', '0-0');
     expect((await repository.patch(location, 'abc', '0-2')).status).toBe(202);
     // Ahead, behind, overlapping, and backwards.
-    await refused('6-8', 'ghi', '0-2');
-    await refused('0-2', 'abc', '0-2');
-    await refused('2-5', 'cdef', '0-2');
-    await refused('5-3', 'def', '0-2');
+    await expectRejected('6-8', 'ghi', '0-2');
+    await expectRejected('0-2', 'abc', '0-2');
+    await expectRejected('2-5', 'cdef', '0-2');
+    await expectRejected('5-3', 'def', '0-2');
     expect((await repository.patch(location, 'def', '3-5')).status).toBe(202);
     expect((await repository.finish(location, sha256('abcdef'))).status).toBe(201);
   });
 
-  test('refuses a PUT out of order', async () => {
+  test('rejects a PUT out of order', async () => {
     const repository = fixture.repository();
     const location = await repository.begin();
     await repository.patch(location, 'abc', '0-2');
     const digest = sha256('abcdef');
     const finish = async (range: string) =>
       await repository.finish(location, digest, { headers: { 'content-range': range }, body: 'def' });
-    const refused = await finish('9-11');
-    expect([refused.status, refused.headers.range]).toEqual([416, '0-2']);
+    const rejected = await finish('9-11');
+    expect([rejected.status, rejected.headers.range]).toEqual([416, '0-2']);
     expect((await repository.send(location)).status).toBe(204);
     expect((await finish('3-5')).status).toBe(201);
   });
 
   test.each(['bytes 0-2', 'bytes 0-2/3', '0-', '-2', 'a-b', '0-2-4', '0-99999999999999999999', ' ', '0x0-2'])(
-    'refuses the malformed Content-Range "%s"',
+    'rejects the malformed Content-Range "%s"',
     async (range) => {
       const repository = fixture.repository();
       const location = await repository.begin();
@@ -90,7 +90,7 @@ onAllDrivers((fixture) => {
     ['a length that differs from its range', 'abc', '0-9'],
     ['less than its range', Readable.from([Buffer.from('abc')]), '0-9'],
     ['more than its range', Readable.from([Buffer.from('abcdefgh')]), '0-2'],
-  ])('a chunk of %s is refused, and the session goes on', async (_name, body, range) => {
+  ])('a chunk of %s is rejected, and the session continues', async (_name, body, range) => {
     const repository = fixture.repository();
     const location = await repository.begin();
     const answer = await repository.patch(location, body, range);

@@ -35,7 +35,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test.each(Object.entries(ways))('%s: content with another digest is refused and not stored', async (_name, push) => {
+  test.each(Object.entries(ways))('%s: content with another digest is rejected and not stored', async (_name, push) => {
     const repository = fixture.repository();
     for (const digest of [sha256('this'), sha512('this')]) {
       const answer = await push(repository, digest, Buffer.from('that'));
@@ -47,12 +47,12 @@ onAllDrivers((fixture) => {
 
   test.each([
     ['no digest', ''],
-    ['a short one', 'sha256:abc'],
-    ['upper case', sha256('x').toUpperCase().replace('SHA256', 'sha256')],
+    ['a short digest', 'sha256:abc'],
+    ['a digest in upper case', sha256('x').toUpperCase().replace('SHA256', 'sha256')],
     ['an unsupported algorithm', `md5:${'a'.repeat(32)}`],
     ['an unknown algorithm', `sha999:${'a'.repeat(64)}`],
     ['a path', 'sha256:../../../etc/passwd'],
-  ])('%s is refused', async (_name, digest) => {
+  ])('%s is rejected', async (_name, digest) => {
     const repository = fixture.repository();
     for (const push of [ways['POST, then PUT'], ways['a single POST']]) {
       const answer = await push(repository, digest, Buffer.from('x'));

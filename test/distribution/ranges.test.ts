@@ -1,4 +1,4 @@
-/** end-2 with `Range` (RFC 9110, section 14): how clients continue a pull, and how they read in parallel. */
+/** end-2 with `Range` (RFC 9110, section 14), by which clients continue a pull and read in parallel. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { onAllDrivers } from './fixture.ts';
@@ -11,11 +11,11 @@ onAllDrivers((fixture) => {
     ['the middle', 'bytes=2-4', '234', '2-4'],
     ['one byte', 'bytes=9-9', '9', '9-9'],
     ['from a byte to the end', 'bytes=7-', '789', '7-9'],
-    ['the whole, as a range', 'bytes=0-', content, '0-9'],
+    ['the whole blob, as a range', 'bytes=0-', content, '0-9'],
     ['to beyond the end', 'bytes=5-500', '56789', '5-9'],
     ['to far beyond the end', 'bytes=5-99999999999999999999999', '56789', '5-9'],
     ['the last bytes', 'bytes=-3', '789', '7-9'],
-    ['more last bytes than there are', 'bytes=-300', content, '0-9'],
+    ['more last bytes than the blob has', 'bytes=-300', content, '0-9'],
   ])('%s', async (_name, range, body, contentRange) => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
@@ -44,7 +44,7 @@ onAllDrivers((fixture) => {
     ['bytes= 0-0 , 3-3\t, -1', { 'bytes 0-0/10': '0', 'bytes 3-3/10': '3', 'bytes 9-9/10': '9' }],
     ['bytes=2-4,7-', { 'bytes 2-4/10': '234', 'bytes 7-9/10': '789' }],
     ['bytes=0-2,8-500,600-', { 'bytes 0-2/10': '012', 'bytes 8-9/10': '89' }],
-  ])('%s are several parts of one answer', async (range, expected) => {
+  ])('%s returns several parts in one answer', async (range, expected) => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const answer = await repository.send(`blobs/${digest}`, { headers: { range } });
@@ -64,13 +64,13 @@ onAllDrivers((fixture) => {
     expect([none.status, none.headers['content-range']]).toEqual([416, 'bytes */10']);
   });
 
-  test('the missing parts of a large blob, as many as podman requests at once', async () => {
+  test('returns the missing parts of a large blob, up to the number that podman requests at once', async () => {
     const repository = fixture.repository();
     const bytes = Buffer.from(Array.from({ length: 1_500_000 }, (_, at) => (at * 7) % 253));
     const { digest } = await repository.blob(bytes);
     const ranges = Array.from({ length: 1_024 }, (_, at) => [at * 1_400, at * 1_400 + 900 + (at % 7)] as const);
-    const asked = (some: typeof ranges) => `bytes=${some.map(([start, end]) => `${start}-${end}`).join(',')}`;
-    const answer = await repository.send(`blobs/${digest}`, { headers: { range: asked(ranges) } });
+    const rangeOf = (some: typeof ranges) => `bytes=${some.map(([start, end]) => `${start}-${end}`).join(',')}`;
+    const answer = await repository.send(`blobs/${digest}`, { headers: { range: rangeOf(ranges) } });
     expect(answer.status).toBe(206);
     const parts = partsOf(answer, 'latin1');
     expect(parts.map(([range]) => range)).toEqual(ranges.map(([start, end]) => `bytes ${start}-${end}/1500000`));
@@ -78,8 +78,8 @@ onAllDrivers((fixture) => {
     expect(parts.every(([, part], at) => part === whole.slice(ranges[at]?.[0], Number(ranges[at]?.[1]) + 1))).toBe(
       true,
     );
-    // After this error, podman and stargz request fewer at a time.
-    const tooMany = asked([...ranges, [1_499_000, 1_499_001]]);
+    // After this error, podman and stargz request fewer parts at a time.
+    const tooMany = rangeOf([...ranges, [1_499_000, 1_499_001]]);
     const more = await repository.send(`blobs/${digest}`, { headers: { range: tooMany } });
     expect([more.status, more.code]).toEqual([400, 'UNSUPPORTED']);
   });
@@ -97,14 +97,14 @@ onAllDrivers((fixture) => {
     'bytes=0-5,5-7',
     'bytes=4-5,0-1',
     'bytes=0-0,0-0',
-  ])('%s is answered with the whole', async (range) => {
+  ])('%s returns the whole blob', async (range) => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const answer = await repository.send(`blobs/${digest}`, { headers: { range } });
     expect([answer.status, answer.body.toString()]).toEqual([200, content]);
   });
 
-  test('HEAD answers the whole, and an empty blob has no ranges', async () => {
+  test('HEAD returns the size of the whole blob, and an empty blob has no ranges', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const head = await repository.send(`blobs/${digest}`, { method: 'HEAD', headers: { range: 'bytes=0-3' } });
@@ -114,7 +114,7 @@ onAllDrivers((fixture) => {
     expect([answer.status, answer.headers['content-range']]).toEqual([416, 'bytes */0']);
   });
 
-  test('a range of a blob that differs from `If-Range` is answered with the whole', async () => {
+  test('a range of a blob that differs from `If-Range` returns the whole blob', async () => {
     const repository = fixture.repository();
     const { digest } = await repository.blob(content);
     const get = async (ifRange: string) =>
@@ -123,7 +123,7 @@ onAllDrivers((fixture) => {
     expect(await get('"sha256:other"')).toBe(200);
   });
 
-  test('parts of a large blob that are read in parallel add up to the blob', async () => {
+  test('parts that are read in parallel form the whole blob', async () => {
     const repository = fixture.repository();
     const bytes = Buffer.from(Array.from({ length: 700_000 }, (_, at) => at % 251));
     const { digest } = await repository.blob(bytes);

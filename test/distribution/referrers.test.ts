@@ -28,7 +28,7 @@ onAllDrivers((fixture) => {
 
   const digests = (descriptors: readonly Descriptor[]) => descriptors.map(({ digest }) => digest).toSorted();
 
-  /** Two artifacts, an image and an index that refer to a subject, as their descriptors must be listed. */
+  /** Pushes artifacts, an image and indexes that refer to a subject, and returns the descriptors that must be listed. */
   async function refer(repository: Repository, subject: Descriptor): Promise<Descriptor[]> {
     const annotations = { 'org.example.$dots.and': 'kept', constructor: 'x' };
     const expected: Descriptor[] = [];
@@ -52,7 +52,7 @@ onAllDrivers((fixture) => {
     return expected.toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
   }
 
-  test('lists referrers of an existing subject, and of one that is pushed later', async () => {
+  test('lists referrers of an existing subject, and of a subject that is pushed later', async () => {
     for (const subjectFirst of [true, false]) {
       const repository = fixture.repository();
       const image = await repository.image({ annotations: { subjectFirst: String(subjectFirst) } });
@@ -77,7 +77,7 @@ onAllDrivers((fixture) => {
     }
   });
 
-  test('answers an empty list without referrers, never 404', async () => {
+  test('returns an empty list without referrers, never 404', async () => {
     const repository = fixture.repository();
     expect(await list(repository, sha256('x'))).toHaveLength(0);
     await repository.put('v1', await repository.image());
@@ -90,7 +90,7 @@ onAllDrivers((fixture) => {
     expect([answer.status, answer.code]).toEqual([400, 'DIGEST_INVALID']);
   });
 
-  test('does not list deleted referrers or those of another repository', async () => {
+  test('does not list deleted referrers or referrers of another repository', async () => {
     const [repository, other] = [fixture.repository(), fixture.repository()];
     const subject = { mediaType: types.image, digest: sha256('shared subject'), size: 14 };
     const mine = await repository.manifest(await repository.image({ subject }));
@@ -101,7 +101,7 @@ onAllDrivers((fixture) => {
     expect(await list(other, subject.digest)).toHaveLength(1);
   });
 
-  // "Enabling the Referrers API": the API also finds what a client without the API listed under the fallback tag.
+  // "Enabling the Referrers API": the API also finds referrers that a client without the API listed under the fallback tag.
   test('lists the content of a fallback tag once, and leaves the tag unchanged', async () => {
     const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('an old subject'), size: 14 };
@@ -119,7 +119,7 @@ onAllDrivers((fixture) => {
     expect(json(pulled)).toEqual(fallback);
   });
 
-  test('splits long lists into pages, each of them a manifest that clients can read', async () => {
+  test('splits long lists into pages, each a manifest that clients can read', async () => {
     const repository = fixture.repository();
     const subject = { mediaType: types.image, digest: sha256('a popular subject'), size: 17 };
     const image = await repository.image({ subject });

@@ -1,4 +1,4 @@
-/** Two registry processes with one store: one continues what the other began, also after one is killed. */
+/** Two registry processes with one store: each continues uploads that the other began, also after one is killed. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDrivers } from '../kit/servers/drivers.ts';
@@ -56,7 +56,7 @@ describe.skipIf(!drivers)('two registry processes', () => {
     },
   );
 
-  test('after a process is killed, the other one has its bytes, and its successor continues', async () => {
+  test('after a process is killed, the other has its bytes, and a new process continues', async () => {
     const location = String((await send(one, uploads, { method: 'POST' })).headers.location);
     await send(one, location, { method: 'PATCH', body: 'before, ' });
     await platform.kill([one]);
@@ -89,7 +89,7 @@ describe.skipIf(!drivers)('two registry processes', () => {
     }
   });
 
-  test('of concurrent requests in both processes to finish one upload, one pushes the blob and no answer contradicts that', async () => {
+  test('concurrent requests in both processes to finish one upload publish the blob, and no answer contradicts that', async () => {
     const location = String((await send(one, uploads, { method: 'POST' })).headers.location);
     const bytes = randomBytes(100_000);
     await send(two, location, { method: 'PATCH', body: bytes });

@@ -11,7 +11,7 @@ interface TagList {
 
 const tagListOf = (answer: Answer) => json(answer) as TagList;
 
-/** In byte order. Some are prefixes of others: lists of other registries have omitted such tags. */
+/** In byte order. Some are prefixes of others, which some registries omit from lists. */
 const sorted = ['V1', '_x', 'a', 'a-', 'a-b', 'a.b', 'aa', 'v1', 'v1.0', 'v10', 'v2'];
 
 onAllDrivers((fixture) => {
@@ -22,7 +22,7 @@ onAllDrivers((fixture) => {
     return repository;
   };
 
-  test('answers pages of every size, by last and by Link', async () => {
+  test('returns pages of every size, by last and by Link', async () => {
     const repository = await tagged();
     const all = await repository.send('tags/list');
     expect([all.status, all.headers['content-type'], all.headers.link]).toEqual([200, 'application/json', undefined]);
@@ -49,7 +49,7 @@ onAllDrivers((fixture) => {
     expect([none.status, tagListOf(none).tags, none.headers.link]).toEqual([200, [], undefined]);
     for (const [last, expected] of [
       ['a-', sorted.slice(4)],
-      // An absent tag is a position in the order too.
+      // An absent tag is also a position in the order.
       ['a0', sorted.slice(6)],
       ['v2', []],
       ['zzz', []],

@@ -23,7 +23,7 @@ onAllDrivers((fixture) => {
     expect((await repository.patch(location, 'yz')).headers.range).toBe('0-2');
   });
 
-  test('clients that omit the last slash start sessions too', async () => {
+  test('a path without the last slash also starts a session', async () => {
     const repository = fixture.repository();
     expect((await repository.send('blobs/uploads', { method: 'POST' })).status).toBe(202);
   });
@@ -64,18 +64,21 @@ onAllDrivers((fixture) => {
     expect((await repository.finish(location, sha256('given up'))).code).toBe('BLOB_UPLOAD_UNKNOWN');
   });
 
-  test.each(['never begun', 'cancelled', 'finished', 'of another repository'])('a session that was %s', async (how) => {
-    const repository = fixture.repository();
-    const other = fixture.repository();
-    let location = await (how === 'of another repository' ? other : repository).begin();
-    if (how === 'never begun') location = location.replace(/[^/]+$/, '00000000-0000-4000-8000-000000000000');
-    if (how === 'cancelled') await repository.send(location, { method: 'DELETE' });
-    if (how === 'finished') await repository.finish(location, sha256('done'), { body: 'done' });
-    if (how === 'of another repository') location = location.replace(other.name, repository.name);
-    for (const method of ['GET', 'PATCH', 'DELETE', 'PUT']) {
-      const path = method === 'PUT' ? `${location}?digest=${sha256('')}` : location;
-      const answer = await repository.send(path, { method });
-      expect([method, answer.status, answer.code]).toEqual([method, 404, 'BLOB_UPLOAD_UNKNOWN']);
-    }
-  });
+  test.each(['never begun', 'cancelled', 'finished', 'of another repository'])(
+    'a session that was %s is unknown',
+    async (how) => {
+      const repository = fixture.repository();
+      const other = fixture.repository();
+      let location = await (how === 'of another repository' ? other : repository).begin();
+      if (how === 'never begun') location = location.replace(/[^/]+$/, '00000000-0000-4000-8000-000000000000');
+      if (how === 'cancelled') await repository.send(location, { method: 'DELETE' });
+      if (how === 'finished') await repository.finish(location, sha256('done'), { body: 'done' });
+      if (how === 'of another repository') location = location.replace(other.name, repository.name);
+      for (const method of ['GET', 'PATCH', 'DELETE', 'PUT']) {
+        const path = method === 'PUT' ? `${location}?digest=${sha256('')}` : location;
+        const answer = await repository.send(path, { method });
+        expect([method, answer.status, answer.code]).toEqual([method, 404, 'BLOB_UPLOAD_UNKNOWN']);
+      }
+    },
+  );
 });

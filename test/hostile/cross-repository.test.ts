@@ -1,4 +1,4 @@
-/** At every endpoint, a repository without read access is indistinguishable from one that does not exist. */
+/** At every endpoint, a repository that a client may not read is indistinguishable from a repository that does not exist. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, pushImage, sha256 } from '../kit/registry/registry.ts';
@@ -25,7 +25,7 @@ describe.each(names)('In $name', ({ drivers }) => {
       `Bearer ${await registry.grants.issue({ subject, access: allowed }, 60, new Date())}`;
     callers = {
       'with a login': registry.basic('other', await registry.addToken('other', ['read', 'push'])),
-      'with a grant for its own': await issue('other', access),
+      'with a grant for its own repository': await issue('other', access),
       'with a grant for nothing': await issue('', []),
       'without credentials': undefined,
     };
@@ -49,7 +49,7 @@ describe.each(names)('In $name', ({ drivers }) => {
       ...(body !== undefined && { body }),
     });
 
-  /** All that a client sees of a response, with the repository's name replaced. */
+  /** The response as a client sees it, with the repository's name replaced. */
   const seen = ({ status, headers, body }: Answer, name: string) => {
     const { date: _date, 'x-request-id': _id, ...rest } = headers;
     return JSON.stringify({ status, rest, body: body.toString() }).replaceAll(name, 'acme/some');
@@ -73,7 +73,7 @@ describe.each(names)('In $name', ({ drivers }) => {
     ['GET', (name) => `/v2/${name}/blobs/uploads/00000000-0000-4000-8000-000000000000`],
   ];
 
-  test('every endpoint returns the same bytes and headers for both', async () => {
+  test('every endpoint returns the same bytes and headers for a hidden and an absent repository', async () => {
     for (const [caller, authorization] of Object.entries(callers)) {
       for (const [method, path] of endpoints) {
         const [hidden, absent] = await Promise.all(
@@ -86,7 +86,7 @@ describe.each(names)('In $name', ({ drivers }) => {
   });
 
   test('a mount without read access starts an upload, like a mount of a missing blob', async () => {
-    for (const caller of ['with a login', 'with a grant for its own']) {
+    for (const caller of ['with a login', 'with a grant for its own repository']) {
       const answers: string[] = [];
       for (const query of [
         `mount=${secret}&from=acme/here`,
@@ -120,7 +120,7 @@ describe.each(names)('In $name', ({ drivers }) => {
     expect([answer.status, answer.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);
   });
 
-  test('a push of the same bytes adds them to its repository only, and so does their deletion', async () => {
+  test('a push or a deletion of the same bytes affects its own repository only', async () => {
     const authorization = callers['with a login'];
     const path = `/v2/other/mine/blobs/uploads/?digest=${secret}`;
     expect((await send('POST', path, authorization, 'a secret layer')).status).toBe(201);

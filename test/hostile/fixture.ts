@@ -1,6 +1,6 @@
 /**
  * Runs tests with hostile input against a registry in its own process, on all drivers of the run. After each test the registry
- * must still serve, hold no additional files or sockets, and store no bytes of unfinished uploads.
+ * must still serve, have no additional open files or sockets, and store no bytes of unfinished uploads.
  */
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
@@ -48,7 +48,7 @@ const pooledConnections = 220;
 export class Fixture {
   readonly drivers: TestDrivers;
   #platform: TestPlatform | undefined;
-  /** Opened beside the registry's own, on the shared drivers. */
+  /** A second driver on the registry's data, on the shared drivers. */
   #blobs: Blobs | undefined;
   #openFiles = 0;
 
@@ -87,7 +87,7 @@ export class Fixture {
     return `Basic ${Buffer.from(`home:${this.platform.token}`).toString('base64')}`;
   }
 
-  /** Sends with the login of the account `home`, which has all rights there. */
+  /** Sends a request with a token of the account `home` that has all rights there. */
   async send(path: string, sent: Sent = {}): Promise<Answer> {
     return await sendTo(this.port, path, { ...sent, headers: { authorization: this.authorization, ...sent.headers } });
   }
@@ -99,7 +99,7 @@ export class Fixture {
     return new Connection(socket);
   }
 
-  /** Sends a raw request with the login, and returns all that comes until the registry closes the connection. */
+  /** Sends a raw request with that token, and returns all bytes until the registry closes the connection. */
   async raw(requestLine: string, headers: readonly string[] = [], body: string | Buffer = ''): Promise<string> {
     const connection = await this.connect();
     const lines = [
@@ -147,7 +147,7 @@ export class Fixture {
     return ids;
   }
 
-  /** Throws if the registry took damage. */
+  /** Throws if the registry does not serve, has files open, or has logged an error. */
   async assertUnharmed(): Promise<void> {
     const pulled = await this.send(`/v2/home/control/blobs/${sha256(control)}`);
     if (pulled.body.toString() !== control) throw new Error(`A pull returned ${pulled.status}`);
@@ -170,9 +170,9 @@ export class Fixture {
   }
 }
 
-async function eventually(otherwise: string, holds: () => Promise<boolean>): Promise<void> {
+async function eventually(message: string, holds: () => Promise<boolean>): Promise<void> {
   const check = async () => {
-    if (!(await holds())) throw new Error(otherwise);
+    if (!(await holds())) throw new Error(message);
   };
   await vi.waitFor(check, { timeout: waitMs });
 }
@@ -205,11 +205,11 @@ export class Connection {
 
   /** Writes the same bytes repeatedly, as fast as they are read, until the other side disconnects. */
   flood(bytes: Buffer): void {
-    const writeOn = () => {
+    const writeMore = () => {
       while (!this.#socket.destroyed && this.#socket.write(bytes));
     };
-    this.#socket.on('drain', writeOn);
-    writeOn();
+    this.#socket.on('drain', writeMore);
+    writeMore();
   }
 
   /** Everything received, once the registry has disconnected. */

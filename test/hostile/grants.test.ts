@@ -9,7 +9,7 @@ import { openTestRegistry, pushImage } from '../kit/registry/registry.ts';
 import type { TestRegistry } from '../kit/registry/registry.ts';
 
 const clock = new ManualClock(new Date());
-/** The key of today's grants, which no client has. With it a test forges tokens that are wrong in one part only. */
+/** The key of today's grants, which no client has. It lets tests forge tokens that are wrong in one part only. */
 const kid = clock.now().toISOString().slice(0, 10);
 const secret = new PlatformSecret(Buffer.alloc(32, 7));
 const key = secret.keyFor(`registry grants ${kid}`);
@@ -27,7 +27,7 @@ afterAll(async () => await registry[Symbol.asyncDispose]());
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token with this head, signed by HS256 with this key. */
+/** A token with this head, signed with HS256 and this key. */
 function signed(head: object, payload: object = { ...claims, exp: inAnHour() }, by: Buffer = key): string {
   const text = `${part(head)}.${part(payload)}`;
   return `${text}.${createHmac('sha256', by).update(text).digest('base64url')}`;
@@ -50,23 +50,19 @@ test('tokens that are wrong in one part are rejected', async () => {
   const wrong: Record<string, string> = {
     'no algorithm': new UnsecuredJWT({ ...claims, exp }).encode(),
     'no algorithm, with a signature': signed({ ...rightHead, alg: 'none' }),
-    'no algorithm, in other letters': signed({ ...rightHead, alg: 'nOnE' }),
-    'an algorithm of its own': signed({ ...rightHead, alg: 'HS512' }),
-    'a key of its own': signed(
+    'no algorithm, in another case': signed({ ...rightHead, alg: 'nOnE' }),
+    'another algorithm': signed({ ...rightHead, alg: 'HS512' }),
+    'a key in its head': signed(
       { alg: 'HS256', jwk: { kty: 'oct', k: Buffer.alloc(32).toString('base64url') } },
       undefined,
       Buffer.alloc(32),
     ),
-    'a key of its own that it names': signed({ ...rightHead, kid: '../../dev/null' }, undefined, Buffer.alloc(0)),
-    'a key at a URL of its own': signed(
-      { ...rightHead, jku: `http://${registry.host}/token` },
-      undefined,
-      Buffer.alloc(32),
-    ),
+    'the path of a key': signed({ ...rightHead, kid: '../../dev/null' }, undefined, Buffer.alloc(0)),
+    'the URL of a key': signed({ ...rightHead, jku: `http://${registry.host}/token` }, undefined, Buffer.alloc(32)),
     'a public key in its head': await new SignJWT({ ...claims, exp })
       .setProtectedHeader({ alg: 'RS256', jwk })
       .sign(privateKey),
-    'a head that must be understood': signed({ ...rightHead, crit: ['x'], x: 1 }),
+    'a critical extension in its head': signed({ ...rightHead, crit: ['x'], x: 1 }),
     'more rights under the same signature': `${head}.${part({ ...claims, sub: 'other', exp })}.${signature}`,
     'no signature': `${head}.${payload}.`,
     'another issuer': signed(rightHead, { ...claims, iss: 'another', exp }),
@@ -98,7 +94,7 @@ test('names with wildcards, or prefixes of names, grant nothing', async () => {
   }
 });
 
-test('no requested scope grants more than the access token has', async () => {
+test('no requested scope grants more than the access token allows', async () => {
   const authorization = registry.basic('acme', await registry.addToken('acme', ['read']));
   for (const [scope, granted] of [
     ['*', ''],
@@ -109,7 +105,7 @@ test('no requested scope grants more than the access token has', async () => {
     ['repository:other/draw:pull', ''],
     ['repository:acme/../other/draw:pull', ''],
     ['repository:acme%2fdraw:pull', ''],
-    // It lists only the account's repositories.
+    // The catalog lists only the account's repositories.
     ['registry:catalog:*', 'registry:catalog:*'],
     ['registry:catalog:pull', ''],
     ['registry:*:*', ''],
@@ -122,22 +118,22 @@ test('no requested scope grants more than the access token has', async () => {
   }
 });
 
-test('once an access token is revoked or narrowed, its grants expire within minutes, and it gets no new ones', async () => {
+test('after an access token is revoked or narrowed, its grants expire within minutes, and it receives no new grants', async () => {
   const revoked = await registry.addToken('acme', ['read', 'push']);
   const narrowed = await registry.addToken('acme', ['read', 'push']);
-  const trade = async (token: string) => {
+  const exchange = async (token: string) => {
     const scope = 'scope=repository:acme/draw:pull,push';
     const answer = await registry.send(`/token?${scope}`, {
       headers: { authorization: registry.basic('acme', token) },
     });
     return { status: answer.status, ...(JSON.parse(answer.body.toString()) as { token: string; scope?: string }) };
   };
-  const [before, wide] = [await trade(revoked), await trade(narrowed)];
+  const [before, wide] = [await exchange(revoked), await exchange(narrowed)];
   expect([await statusWith(before.token), await statusWith(wide.token)]).toEqual([200, 200]);
   await registry.store.update(accessTokens, hashToken(revoked), (token) => ({ ...token, revokedAt: clock.now() }));
   await registry.store.update(accessTokens, hashToken(narrowed), (token) => ({ ...token, scopes: ['read'] as const }));
-  expect((await trade(revoked)).status).toBe(401);
-  expect((await trade(narrowed)).scope).toBe('repository:acme/draw:pull');
+  expect((await exchange(revoked)).status).toBe(401);
+  expect((await exchange(narrowed)).scope).toBe('repository:acme/draw:pull');
   await clock.advance(301_000);
   expect([await statusWith(before.token), await statusWith(wide.token)]).toEqual([401, 401]);
 });

@@ -1,9 +1,9 @@
 // Takes about 15 s
-/** Upload sessions that are never finished: until they are swept, they cost a little disk space and nothing else. */
+/** Upload sessions that are never finished: until they are swept, they use only a little disk space. */
 import { expect, test } from 'vitest';
 import { onAllDrivers, residentMiB } from './fixture.ts';
 
-/** More than the open files that a process may have by default, 1,024; fewer on the test database, which is slow at durable writes. */
+/** More than the default limit of open files, 1,024; fewer on the test database, which is slow at durable writes. */
 const sessionsOn = { embedded: 3_000, shared: 300 } as const;
 
 /** A process grows by 100 MiB while it warms up, for any number of sessions. A buffer of 64 KiB each would be more. */
@@ -20,7 +20,7 @@ onAllDrivers((fixture) => {
       while (locations.length < count) {
         const batch = Array.from({ length: 100 }, async () => {
           const location = await fixture.begin('home/flood');
-          // Some of them have received bytes.
+          // Some sessions have received bytes.
           if (locations.length % 300 === 0) await fixture.send(location, { method: 'PATCH', body: 'x'.repeat(1_000) });
           return location;
         });
@@ -30,9 +30,9 @@ onAllDrivers((fixture) => {
       expect(await fixture.uploads()).toHaveLength(count);
       await fixture.assertFilesClosed();
       expect((await residentMiB(fixture.platform.registryPid)) - before).toBeLessThan(allowedMiB);
-      const ends = async (location: string) => (await fixture.send(location, { method: 'DELETE' })).status;
+      const cancel = async (location: string) => (await fixture.send(location, { method: 'DELETE' })).status;
       while (locations.length > 0) {
-        const statuses = await Promise.all(locations.splice(0, 100).map(async (location) => await ends(location)));
+        const statuses = await Promise.all(locations.splice(0, 100).map(async (location) => await cancel(location)));
         expect(new Set(statuses)).toEqual(new Set([204]));
       }
     },

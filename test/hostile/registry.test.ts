@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** Hostile input, by what is sent. The cases share one registry for each kind of drivers, which must stay unharmed. */
+/** Hostile input, grouped by kind. The cases share one registry for each kind of drivers, which must stay unharmed. */
 import { describe } from 'vitest';
 import { onAllDrivers } from './fixture.ts';
 import { declareManifests } from './registry/manifests.ts';

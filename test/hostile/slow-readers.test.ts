@@ -1,5 +1,5 @@
 // Takes about 30 s
-/** Clients that request a large blob and do not read it: each may hold a connection, but not the registry's memory. */
+/** Clients that request a large blob and do not read it: each may hold a connection, but little memory of the registry. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -13,13 +13,13 @@ import { onAllDrivers, residentMiB, waitMs } from './fixture.ts';
 /** More than the system buffers for a connection, so that the registry has to wait. */
 const blobBytes = 8 * 1024 * 1024;
 
-/** Large enough that it is not all sent to a slow reader before the others are disconnected. */
+/** Large enough that a slow reader has not received all of it when the others are disconnected. */
 const longBytes = 24 * 1024 * 1024;
 
-/** The system copies megabytes for each of them, which takes 10 ms of CPU time. */
+/** The kernel copies megabytes for each reader, which takes 10 ms of CPU time. */
 const readersOn = { embedded: 200, shared: 50 } as const;
 
-/** On GridFS a reader holds at least a chunk of 1 MiB; the chunks that are read ahead would be four times that. */
+/** On GridFS each reader holds at least a chunk of 1 MiB; readers that prefetch chunks would hold four times that. */
 const allowedMiB = { embedded: 120, shared: 140 } as const;
 
 onAllDrivers((fixture) => {
@@ -62,7 +62,7 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
   'With a manual clock, on $name',
   ({ drivers }) => {
     test(
-      'many stalled readers are disconnected, few are not, and a slow reader never is',
+      'many stalled readers are disconnected; few stalled readers and a slow reader are not',
       { timeout: 300_000 },
       async () => {
         const clock = new ManualClock(new Date());
@@ -84,7 +84,7 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
           readBytes += await readSome(busy, longBytes / 12);
           await clock.advance(30_000);
         }
-        // Readers that received bytes a moment ago may stay: by now there is capacity for them.
+        // Readers that received bytes a moment ago may remain connected: there is capacity for them now.
         const rests = await Promise.all([...few, ...more].map(restOf));
         expect(rests.filter((bytes) => bytes > blobBytes).length).toBeLessThan(128);
         expect(readBytes + (await restOf(busy))).toBeGreaterThan(longBytes);
@@ -110,7 +110,7 @@ async function openStalled({ port, authorization }: Place, path: string): Promis
   return socket;
 }
 
-/** Reads at least so many more bytes. */
+/** Reads at least this number of bytes. */
 async function readSome(socket: Socket, bytes: number): Promise<number> {
   let readBytes = 0;
   while (readBytes < bytes) {
@@ -121,7 +121,7 @@ async function readSome(socket: Socket, bytes: number): Promise<number> {
   return readBytes;
 }
 
-/** Reads until the connection closes. @returns how many bytes came, including the head of the response. */
+/** Reads until the connection closes. Returns the number of bytes, including the head of the response. */
 async function restOf(socket: Socket): Promise<number> {
   let bytes = 0;
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length));

@@ -12,7 +12,7 @@ import type { TestRegistry } from '../kit/registry/registry.ts';
 const minuteMs = 60_000;
 const uploads = '/v2/acme/slow/blobs/uploads/';
 
-/** What a slow client sends, one each minute. */
+/** The number of chunks that a slow client sends, one each minute. */
 const maxDrops = 5;
 
 describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embedded' ? 'files' : 'GridFS' })))(
@@ -32,8 +32,8 @@ describe.each(testDrivers().map((drivers) => ({ drivers, name: drivers === 'embe
       const patch = registry.as(location, { method: 'PATCH', body: trickle }).then((answer) => (cut = answer));
       trickle.push('drop');
       let drops = 1;
-      // Minutes before the registry reads, and while it processes bytes, do not count, so this may need more than two. A drop in each
-      // of them might never let one count.
+      // Time before the registry reads, and while it processes bytes, does not count, so this may take more than two minutes. With a
+      // drop in each minute, perhaps no minute would count.
       const minute = async () => {
         if (!cut && drops < maxDrops) {
           trickle.push('drop');

@@ -1,4 +1,4 @@
-/** Manifests that are built to exhaust or mislead their readers. */
+/** Manifests that exhaust or mislead parsers. */
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../../kit/registry/registry.ts';
@@ -13,45 +13,45 @@ const limit = 4 * 1024 * 1024;
 const config = { mediaType: configType, digest: sha256('{}'), size: 2 };
 const image = { schemaVersion: 2, mediaType: imageType, config, layers: [] as object[] };
 const text = (more: object) => JSON.stringify({ ...image, ...more });
-/** An image with this text at its end, for JSON that no object serializes to. */
+/** An image with this text at its end, for JSON that `JSON.stringify` cannot produce. */
 const ending = (more: string) => `${JSON.stringify(image).slice(0, -1)},${more}}`;
-/** As many members as fit into 4 MiB. */
+/** A document of almost 4 MiB, filled with members. */
 const flood = (member: (at: number) => string, begin: string, end: string) => {
   let body = begin;
   for (let at = 0; body.length < limit - 200; at += 1) body += `${member(at)},`;
   return body.slice(0, -1) + end;
 };
 
-const refused: Record<string, () => string | Uint8Array> = {
-  'a name twice': () => ending(`"config":${JSON.stringify({ ...config, digest: sha256('other') })}`),
-  'a name twice, once escaped': () => ending('"l\\u0061yers":[]'),
-  'a name twice, in a layer': () =>
+const rejected: Record<string, () => string | Uint8Array> = {
+  'a repeated name': () => ending(`"config":${JSON.stringify({ ...config, digest: sha256('other') })}`),
+  'a repeated name, once escaped': () => ending('"l\\u0061yers":[]'),
+  'a repeated name in a layer': () =>
     ending('"x":0').replace(
       '"layers":[]',
       `"layers":[{"mediaType":"a/b","digest":"${config.digest}","size":2,"size":3}]`,
     ),
-  'a name twice, in an ignored field': () => ending('"org.example":{"a":[{"b":1,"b":2}]}'),
-  'the name of an annotation twice': () => ending('"annotations":{"a":"1","a":"2"}'),
-  'a field spelled otherwise beside it': () => ending('"Layers":[]'),
-  'a field spelled otherwise in its place': () => JSON.stringify({ ...image, layers: undefined, Layers: [config] }),
+  'a repeated name in an ignored field': () => ending('"org.example":{"a":[{"b":1,"b":2}]}'),
+  'the repeated name of an annotation': () => ending('"annotations":{"a":"1","a":"2"}'),
+  'a field and the same field in another case': () => ending('"Layers":[]'),
+  'a field in another case': () => JSON.stringify({ ...image, layers: undefined, Layers: [config] }),
   'a field with a long s': () => ending('"layer\u017f":[]'),
-  'a digest spelled otherwise': () => text({ layers: [{ ...config, Digest: sha256('other') }] }),
-  'an image that is an index too': () => text({ manifests: [] }),
-  'an index that is an image too': () => text({ mediaType: indexType, manifests: [config] }),
-  'the mediaType of something else': () => text({ mediaType: indexType }),
+  'a digest and the same field in another case': () => text({ layers: [{ ...config, Digest: sha256('other') }] }),
+  'an image that is also an index': () => text({ manifests: [] }),
+  'an index that is also an image': () => text({ mediaType: indexType, manifests: [config] }),
+  'the mediaType of another kind': () => text({ mediaType: indexType }),
   'a byte order mark': () => `\uFEFF${JSON.stringify(image)}`,
   'broken UTF-8': () => Buffer.concat([Buffer.from('{"'), Buffer.from([0xff]), Buffer.from('":1}')]),
   'a NUL': () => `${JSON.stringify(image)}\0`,
   'two documents': () => `${JSON.stringify(image)}${JSON.stringify(image)}`,
   nothing: () => '',
   'an array': () => '[]',
-  'a prototype for the missing': () => `{"schemaVersion":2,"__proto__":${JSON.stringify(image)}}`,
+  'a prototype with the missing fields': () => `{"schemaVersion":2,"__proto__":${JSON.stringify(image)}}`,
   'a negative size': () => text({ config: { ...config, size: -1 } }),
-  'half a byte': () => text({ config: { ...config, size: 2.5 } }),
+  'a fractional size': () => text({ config: { ...config, size: 2.5 } }),
   'a size beyond 2^53': () => JSON.stringify(image).replace('"size":2', '"size":9007199254740993'),
-  'a size beyond all numbers': () => JSON.stringify(image).replace('"size":2', '"size":1e999'),
+  'an infinite size': () => JSON.stringify(image).replace('"size":2', '"size":1e999'),
   'a size as text': () => text({ config: { ...config, size: '2' } }),
-  'a path for a digest': () => text({ config: { ...config, digest: 'sha256:../../x' } }),
+  'a path as a digest': () => text({ config: { ...config, digest: 'sha256:../../x' } }),
   'a digest that is an object': () => text({ config: { ...config, digest: { $ne: '' } } }),
   'a mediaType that would end a header': () => text({ mediaType: `${imageType}\r\nx: y` }),
   'deep nesting': () => '['.repeat(100_000) + ']'.repeat(100_000),
@@ -76,7 +76,7 @@ export function declareManifests(fixture: Fixture): void {
   test('a manifest that is ambiguous, or expensive to parse, is rejected', async () => {
     await fixture.blob('home/hostile', '{}');
     await fixture.blob('home/hostile', 'other');
-    for (const [name, body] of Object.entries(refused)) {
+    for (const [name, body] of Object.entries(rejected)) {
       const answer = await put('v1', body());
       expect([name, answer.status, answer.code]).toEqual([name, 400, 'MANIFEST_INVALID']);
       expect(answer.body.length).toBeLessThan(1_000);
@@ -93,7 +93,7 @@ export function declareManifests(fixture: Fixture): void {
   });
 
   test('an index of a manifest that does not exist is rejected', async () => {
-    // An index cannot contain its own digest unless the hash is broken, so this tests a missing one.
+    // An index cannot contain its own digest unless the hash is broken, so this tests the digest of a missing index.
     const own = { mediaType: indexType, digest: sha256('the index that is to come'), size: 100 };
     const index = { schemaVersion: 2, mediaType: indexType, manifests: [own] };
     expect((await put('cycle', JSON.stringify(index), indexType)).code).toBe('MANIFEST_BLOB_UNKNOWN');

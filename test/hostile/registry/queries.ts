@@ -10,7 +10,7 @@ export function declareQueries(fixture: Fixture): void {
   const image = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json', layers: [] };
 
   test('a repeated parameter is rejected, and an object as a parameter is ignored', async () => {
-    const twice: [string, string][] = [
+    const repeated: [string, string][] = [
       ['POST', `blobs/uploads/?mount=${digest}&mount=${digest}`],
       ['POST', `blobs/uploads/?mount=${digest}&from=home/a&from=home/b`],
       ['POST', `blobs/uploads/?digest=${digest}&digest=${digest}`],
@@ -19,7 +19,7 @@ export function declareQueries(fixture: Fixture): void {
       ['GET', 'tags/list?last=a&last=b'],
       ['GET', `referrers/${digest}?artifactType=a&artifactType=b`],
     ];
-    for (const [method, path] of twice) {
+    for (const [method, path] of repeated) {
       const answer = await fixture.send(`/v2/home/queries/${path}`, { method });
       expect([path, answer.status, answer.code]).toEqual([path, 400, 'UNSUPPORTED']);
     }

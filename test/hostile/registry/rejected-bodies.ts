@@ -1,4 +1,4 @@
-/** Clients that continue to send a body after it was rejected. */
+/** Clients that continue to send a body after the request was rejected. */
 import { expect, test } from 'vitest';
 import type { Fixture } from '../fixture.ts';
 

@@ -70,16 +70,16 @@ export function declareTransport(fixture: Fixture): void {
     const upgrade = ['upgrade: websocket', 'sec-websocket-key: x', 'sec-websocket-version: 13'];
     const answer = await fixture.raw(`GET ${control} HTTP/1.1`, upgrade);
     expect([statusAndCode(answer)[0], answer.endsWith('still here')]).toEqual([200, true]);
-    const waits = await fixture.connect();
+    const waiting = await fixture.connect();
     const path = `/v2/home/hosts/blobs/uploads/?digest=${sha256('after')}`;
-    waits.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${fixture.authorization}\r\n`);
-    waits.write('expect: 100-continue\r\ncontent-length: 5\r\nconnection: close\r\n\r\n');
-    await expect.poll(() => waits.received, { timeout: waitMs }).toMatch(/^HTTP\/1\.1 100 /);
-    waits.write('after');
-    expect(await waits.rest()).toContain('HTTP/1.1 201 ');
+    waiting.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${fixture.authorization}\r\n`);
+    waiting.write('expect: 100-continue\r\ncontent-length: 5\r\nconnection: close\r\n\r\n');
+    await expect.poll(() => waiting.received, { timeout: waitMs }).toMatch(/^HTTP\/1\.1 100 /);
+    waiting.write('after');
+    expect(await waiting.rest()).toContain('HTTP/1.1 201 ');
   });
 
-  test('a thousand unauthorized requests leak nothing', async () => {
+  test('a thousand unauthorized requests leak no files or sockets', async () => {
     for (let at = 0; at < 1_000; at += 100) {
       const answers = await Promise.all(
         Array.from(

@@ -30,7 +30,7 @@ export function declareUploads(fixture: Fixture): void {
     }
   };
 
-  test('a client that disconnects in the middle, with a length and chunked, can continue where the registry says', async () => {
+  test('a client that disconnects during a push, with a length or chunked, can continue from the reported range', async () => {
     const bytes = randomBytes(150_000);
     for (const encoding of ['content-length: 150000', 'transfer-encoding: chunked']) {
       const location = await fixture.begin('home/left');
@@ -44,17 +44,17 @@ export function declareUploads(fixture: Fixture): void {
         return begun;
       });
       await connection.cut();
-      const goOn = async () => {
+      const resume = async () => {
         const next = Number(String(await rangeOf(location)).split('-')[1]) + 1;
         const headers = { 'content-range': `${next}-149999` };
         return (await fixture.send(location, { method: 'PATCH', headers, body: bytes.subarray(next) })).status;
       };
-      await expect.poll(goOn, { timeout: waitMs }).toBe(202);
+      await expect.poll(resume, { timeout: waitMs }).toBe(202);
       expect((await fixture.send(`${location}?digest=${sha256(bytes)}`, { method: 'PUT' })).status).toBe(201);
     }
   });
 
-  test('a hundred clients that disconnect during a single-request push leave nothing behind', async () => {
+  test('a hundred clients that disconnect during a single-request push leave no uploads', async () => {
     const digest = sha256('never whole');
     const connections = await Promise.all(
       Array.from({ length: 100 }, async (_, at) => {
@@ -71,7 +71,7 @@ export function declareUploads(fixture: Fixture): void {
 
   test('wrong and ambiguous lengths are rejected', async () => {
     const location = await fixture.begin('home/lies');
-    // More bytes than announced: the rest is not a request.
+    // More bytes than announced: the rest is not a valid request.
     const more = await fixture.connect();
     more.write(head('PATCH', location, 'content-length: 3'));
     more.write('abcdefghij\r\n\r\n');
@@ -96,7 +96,7 @@ export function declareUploads(fixture: Fixture): void {
     expect((await fixture.send(location, { method: 'DELETE' })).status).toBe(204);
   });
 
-  test('of two concurrent writers, one succeeds, and no byte of the other is stored', async () => {
+  test('of two concurrent writers, the first succeeds, and no byte of the other is stored', async () => {
     const location = await fixture.begin('home/race');
     const first = await beginWriting(
       location,
