@@ -1,16 +1,16 @@
-/** The trial of a proxy: requests that parsers read differently, and the only readings that may reach a backend. */
+/** Requests that parsers read differently, and the only readings that may reach a backend. */
 import type { Reading } from './readings.ts';
 
-export interface TrialCase {
+export interface RequestCase {
   readonly name: string;
-  /** What the client sends. `@` stands for the path of the session. */
+  /** The bytes that the client sends. `@` stands for the path of the session. */
   readonly bytes: string;
-  /** What reaches the backend. */
+  /** The requests that reach the backend. */
   readonly readings: readonly Reading[];
-  /** Whether the proxy closes the connection, as most cases ask it to. Default: yes. */
+  /** Whether the proxy closes the connection, as most cases request. Default: yes. */
   readonly closes?: boolean;
-  /** Whether it may be refused instead: its reading is clear, but parsers differ in whether they accept it. */
-  readonly mayRefuse?: boolean;
+  /** Whether the proxy may reject the request: it has one reading, but not all parsers accept it. */
+  readonly mayReject?: boolean;
 }
 
 const next = 'GET @/next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
@@ -22,12 +22,12 @@ const nextReading: Reading = ['GET /next', ''];
 
 const chunks = '3\r\nabc\r\n0\r\n\r\n';
 
-/** Printable names for bytes that a terminal does not show. */
+/** A printable name for bytes that a terminal does not show. */
 function shown(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-function refused(group: string, all: readonly string[], bytesOf: (each: string) => string): TrialCase[] {
+function rejected(group: string, all: readonly string[], bytesOf: (each: string) => string): RequestCase[] {
   return all.map((each) => ({ name: `${group}: ${shown(each)}`, bytes: bytesOf(each) + next, readings: [] }));
 }
 
@@ -35,7 +35,7 @@ const post = (lines: string, body: string) => `POST @/x HTTP/1.1\r\nHost: a\r\n$
 
 const get = (lines: string) => `GET @/x HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
 
-/** Two statements about the length of a body. */
+/** Contradictory fields about the length of a body. */
 const twoLengths = [
   'Content-Length: 3\r\nTransfer-Encoding: chunked',
   'Transfer-Encoding: chunked\r\nContent-Length: 3',
@@ -51,7 +51,7 @@ const twoLengths = [
   'Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip',
 ];
 
-/** Lengths that are no decimal numbers. */
+/** Lengths that are not decimal numbers. */
 const lengths = [
   '+3',
   '-3',
@@ -80,7 +80,7 @@ const lengths = [
   '3_0',
 ];
 
-/** Codings that are not the one coding `chunked`. */
+/** Transfer codings other than the single coding `chunked`. */
 const codings = [
   'xchunked',
   'chunkedx',
@@ -109,7 +109,7 @@ const codings = [
   'chunKed\x85',
 ];
 
-/** Lines of a head that are no fields, or that look like two. */
+/** Lines of a head that are not fields, or that look like two fields. */
 const lines = [
   'Content-Length : 3',
   'Content-Length\t: 3',
@@ -163,7 +163,7 @@ const lines = [
   'HOST: a\r\nhost: b',
 ];
 
-/** Request lines that are none. */
+/** Invalid request lines. */
 const requestLines = [
   'GET @/x HTTP/1.1 ',
   'GET @/x HTTP/1.1\t',
@@ -217,7 +217,7 @@ const requestLines = [
   'GET http://a@/x#y HTTP/1.1',
 ];
 
-/** Sizes of a first chunk with three bytes that parsers read differently, or not at all. */
+/** Sizes of a first chunk of three bytes that parsers read differently, or reject. */
 const sizes = [
   '+3',
   '-3',
@@ -252,7 +252,7 @@ const sizes = [
   '3;a\rb',
 ];
 
-/** Bodies in chunks whose ends parsers see in different places. */
+/** Chunked bodies whose end differs between parsers. */
 const bodies = [
   '3\nabc\r\n0\r\n\r\n',
   '3\r\nabc\n0\r\n\r\n',
@@ -277,32 +277,32 @@ const bodies = [
   '3\r\n\r\nabc\r\n0\r\n\r\n',
 ];
 
-const refusals: readonly TrialCase[] = [
-  ...refused('two lengths', twoLengths, (each) => post(each, chunks)),
-  ...refused('a length', lengths, (each) => post(`Content-Length: ${each}`, 'abc')),
-  ...refused('a coding', codings, (each) => post(`Transfer-Encoding: ${each}`, chunks)),
-  ...refused('a line', lines, (each) => get(each)),
-  ...refused('a first line', lines.slice(0, 30), (each) => `GET @/x HTTP/1.1\r\n${each}\r\nHost: a\r\n\r\n`),
-  ...refused('a request line', requestLines.filter(Boolean), (each) => `${each}\r\nHost: a\r\n\r\n`),
-  ...refused('a chunk', sizes, (each) => post('Transfer-Encoding: chunked', `${each}\r\nabc\r\n0\r\n\r\n`)),
-  ...refused('chunks', bodies, (each) => post('Transfer-Encoding: chunked', each)),
-  ...refused('a version with chunks', ['1.0'], () => {
+const rejections: readonly RequestCase[] = [
+  ...rejected('two lengths', twoLengths, (each) => post(each, chunks)),
+  ...rejected('a length', lengths, (each) => post(`Content-Length: ${each}`, 'abc')),
+  ...rejected('a coding', codings, (each) => post(`Transfer-Encoding: ${each}`, chunks)),
+  ...rejected('a line', lines, (each) => get(each)),
+  ...rejected('a first line', lines.slice(0, 30), (each) => `GET @/x HTTP/1.1\r\n${each}\r\nHost: a\r\n\r\n`),
+  ...rejected('a request line', requestLines.filter(Boolean), (each) => `${each}\r\nHost: a\r\n\r\n`),
+  ...rejected('a chunk', sizes, (each) => post('Transfer-Encoding: chunked', `${each}\r\nabc\r\n0\r\n\r\n`)),
+  ...rejected('chunks', bodies, (each) => post('Transfer-Encoding: chunked', each)),
+  ...rejected('a version with chunks', ['1.0'], () => {
     return `POST @/x HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
   }),
-  ...refused('without Host', ['1.1'], () => 'GET @/x HTTP/1.1\r\n\r\n'),
+  ...rejected('without Host', ['1.1'], () => 'GET @/x HTTP/1.1\r\n\r\n'),
 ];
 
-function read(name: string, bytes: string, readings: readonly Reading[], mayRefuse = false): TrialCase {
-  return { name, bytes: bytes + next, readings: [...readings, nextReading], mayRefuse };
+function read(name: string, bytes: string, readings: readonly Reading[], mayReject = false): RequestCase {
+  return { name, bytes: bytes + next, readings: [...readings, nextReading], mayReject };
 }
 
-/** Requests with one reading. Where `mayRefuse` is true, servers differ in whether they accept them. */
-const readable: readonly TrialCase[] = [
+/** Requests with one reading. If `mayReject` is true, not all servers accept them. */
+const readable: readonly RequestCase[] = [
   read('a plain request', get('X: y'), [['GET /x', '']]),
   read('a length', post('Content-Length: 3', 'abc'), [['POST /x', 'abc']]),
   read('a length with spaces around it', post('Content-Length: \t 3\t ', 'abc'), [['POST /x', 'abc']]),
   read('a length with zeros before it', post('Content-Length: 003', 'abc'), [['POST /x', 'abc']], true),
-  read('the same length twice', post('Content-Length: 3\r\nContent-Length: 3', 'abc'), [['POST /x', 'abc']], true),
+  read('a repeated length', post('Content-Length: 3\r\nContent-Length: 3', 'abc'), [['POST /x', 'abc']], true),
   read('the same length in a list', post('Content-Length: 3, 3', 'abc'), [['POST /x', 'abc']], true),
   read('chunks', post('Transfer-Encoding: chunked', chunks), [['POST /x', 'abc']]),
   read('chunks, in capitals', post('TRANSFER-ENCODING: CHUNKED', chunks), [['POST /x', 'abc']]),
@@ -351,7 +351,7 @@ const readable: readonly TrialCase[] = [
   read('empty lines before a request', `\r\n\r\n${get('X: y')}`, [['GET /x', '']], true),
   read('empty lines after a body', `${post('Content-Length: 3', 'abc')}\r\n`, [['POST /x', 'abc']], true),
   read(
-    'names that the length of a body resembles',
+    'names that resemble the fields of a length',
     get('Content_Length: 3\r\nTransfer_Encoding: chunked'),
     [['GET /x', '']],
     true,
@@ -386,9 +386,9 @@ const readable: readonly TrialCase[] = [
       ['POST /x', 'abc'],
     ],
   ),
-  read('a method of its own', 'M-SEARCH @/x HTTP/1.1\r\nHost: a\r\n\r\n', [['M-SEARCH /x', '']], true),
+  read('an uncommon method', 'M-SEARCH @/x HTTP/1.1\r\nHost: a\r\n\r\n', [['M-SEARCH /x', '']], true),
   read(
-    'a path with everything in it',
+    'a path with all kinds of characters',
     'GET @/a/../b/./%2e%2e//c%2Fd%00%0d%0a\\e;f=\'[]{}|^`"<>?g=#h HTTP/1.1\r\nHost: a\r\n\r\n',
     [['GET /a/../b/./%2e%2e//c%2Fd%00%0d%0a\\e;f=\'[]{}|^`"<>?g=#h', '']],
     true,
@@ -397,26 +397,26 @@ const readable: readonly TrialCase[] = [
     name: 'nothing is read after Connection: close',
     bytes: `${get('Connection: close')}${next}`,
     readings: [['GET /x', '']],
-    mayRefuse: true,
+    mayReject: true,
   },
   {
     name: 'nothing is read after HTTP/1.0',
     bytes: `GET @/x HTTP/1.0\r\nHost: a\r\n\r\n${next}`,
     readings: [['GET /x', '']],
-    mayRefuse: true,
+    mayReject: true,
   },
   {
     name: 'a request after a bad one',
     bytes: `${get('X: y')}${get('X : y')}${next}`,
     readings: [['GET /x', '']],
-    mayRefuse: true,
+    mayReject: true,
   },
   {
     name: 'an Upgrade with a body',
     bytes: post('Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 3', 'abc'),
     closes: false,
     readings: [['POST /x', 'abc']],
-    mayRefuse: true,
+    mayReject: true,
   },
   {
     name: 'an Upgrade to HTTP/2',
@@ -425,17 +425,17 @@ const readable: readonly TrialCase[] = [
     readings: [['GET /x', '']],
   },
   { name: 'the server as a whole', bytes: `OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n${next}`, readings: [nextReading] },
-  { name: 'a path that is none', bytes: `GET * HTTP/1.1\r\nHost: a\r\n\r\n${next}`, readings: [nextReading] },
+  { name: 'an asterisk as the path', bytes: `GET * HTTP/1.1\r\nHost: a\r\n\r\n${next}`, readings: [nextReading] },
   { name: 'TRACE', bytes: `TRACE @/x HTTP/1.1\r\nHost: a\r\n\r\n${next}`, readings: [] },
-  // Node's parser takes it for HTTP/1.0.
+  // Node's parser reads it as HTTP/1.0.
   {
     name: 'RTSP',
     bytes: 'GET @/x RTSP/1.0\r\nHost: a\r\n\r\n',
     closes: false,
     readings: [['GET /x', '']],
-    mayRefuse: true,
+    mayReject: true,
   },
-  // A size of 64 bits is readable, and its chunk never ends.
+  // A size of 64 bits is valid, and its chunk never ends.
   ...['8000000000000003', 'ffffffffffffffff'].map((size) => ({
     name: `a chunk of ${size}`,
     bytes: `${post('Transfer-Encoding: chunked', `${size}\r\nabc\r\n0\r\n\r\n`)}${next}`,
@@ -453,5 +453,5 @@ const readable: readonly TrialCase[] = [
   { name: 'a head that ends early', bytes: 'GET @/x HTTP/1.1\r\nHost: a\r\n', readings: [], closes: false },
 ];
 
-/** Every case of the trial. */
-export const trialCases: readonly TrialCase[] = [...refusals, ...readable];
+/** All cases. */
+export const requestCases: readonly RequestCase[] = [...rejections, ...readable];

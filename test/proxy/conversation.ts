@@ -1,24 +1,24 @@
-/** A client that sends a request when the answer to the one before has arrived. */
+/** A client that sends each request after the answer to the previous request. */
 import { connect } from 'node:net';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { StrictReader } from './strict-reader.ts';
 import type { Message } from './strict-reader.ts';
 
 export interface Conversation {
-  /** The whole answers, without interim ones. */
+  /** The complete answers, without interim answers. */
   readonly answers: readonly Message[];
-  /** What was received of an answer that is not whole. */
+  /** The received bytes of an incomplete answer. */
   readonly partial: string;
-  /** Why the answers have not exactly one reading. */
+  /** Why the answers do not have exactly one reading. */
   readonly problem: string | undefined;
   /** Whether the server has closed the connection. */
   readonly isClosed: boolean;
 }
 
 export interface ConversationOptions {
-  /** How long an answer may take. */
+  /** Time limit for an answer. */
   readonly limitMs: number;
-  /** Between an answer and the next request. */
+  /** Runs between an answer and the next request. */
   readonly pause?: () => Promise<void>;
 }
 
@@ -34,17 +34,17 @@ export async function converse(
   let isClosed = false;
   let isWhole = true;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  let onNews = () => {};
+  let onChange = () => {};
   socket.on('error', () => {});
   socket.on('data', (chunk) => {
     reader.push(chunk.toString('latin1'));
-    onNews();
+    onChange();
   });
-  // A reset is no end: a body until the end of the connection would look whole.
+  // A reset is not an end: otherwise a body that ends with the connection would look complete.
   socket.once('end', () => (isWhole = reader.end()));
   socket.once('close', () => {
     isClosed = true;
-    onNews();
+    onChange();
     resolve();
   });
   for (const [index, request] of requests.entries()) {
@@ -52,7 +52,7 @@ export async function converse(
     socket.write(request, 'latin1');
     await new Promise<void>((done) => {
       const limit = systemClock.after(limitMs, done);
-      onNews = () => {
+      onChange = () => {
         if (!isClosed && finalOf(reader).length <= index && reader.problem === undefined) return;
         limit[Symbol.dispose]();
         done();

@@ -1,26 +1,26 @@
-/** A client that sends bytes in pieces and gathers what it receives. */
+/** A client that sends bytes in pieces and collects the bytes that it receives. */
 import { connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { systemClock } from '../../core/clock/system-clock.ts';
 
-/** Where a server listens: a port of this machine, or a path. */
+/** The address of a server: a port of this machine, or the path of a socket. */
 export type Listening = { readonly port: number } | { readonly path: string };
 
 export interface Exchanged {
   /** Latin-1, a character for each byte. */
   readonly received: string;
-  /** Whether the server has closed the connection by itself. */
+  /** Whether the server has closed the connection. */
   readonly isClosed: boolean;
 }
 
 export interface ExchangeOptions {
-  /** After so long without a byte, the client closes the connection. */
+  /** After this time without a byte, the client closes the connection. */
   readonly quietMs: number;
-  /** Whether nothing more is expected. */
+  /** Whether the received bytes are complete. */
   readonly isDone?: (received: string) => boolean;
 }
 
-/** Sends the pieces, each in a packet of its own as far as the system allows, and waits until the connection is closed. */
+/** Sends the pieces, each in its own packet as far as the system allows, and waits until the connection is closed. */
 export async function exchange(
   to: Listening,
   pieces: readonly string[],
@@ -30,20 +30,20 @@ export async function exchange(
   socket.setNoDelay();
   let received = '';
   let isClosed = true;
-  let leaving: Disposable | undefined;
-  const leave = () => {
+  let timeout: Disposable | undefined;
+  const disconnect = () => {
     isClosed = false;
     socket.destroy();
   };
   const wait = () => {
-    leaving?.[Symbol.dispose]();
-    leaving = systemClock.after(quietMs, leave);
+    timeout?.[Symbol.dispose]();
+    timeout = systemClock.after(quietMs, disconnect);
   };
   const closed = new Promise<void>((resolve) => void socket.once('close', () => resolve()));
   socket.on('error', () => {});
   socket.on('data', (chunk) => {
     received += chunk.toString('latin1');
-    if (isDone(received)) leave();
+    if (isDone(received)) disconnect();
     else wait();
   });
   wait();
@@ -54,6 +54,6 @@ export async function exchange(
   }
   wait();
   await closed;
-  leaving?.[Symbol.dispose]();
+  timeout?.[Symbol.dispose]();
   return { received, isClosed };
 }

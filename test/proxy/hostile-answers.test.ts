@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** Whatever a backend answers: the client gets an answer with one reading, and the next request gets its own answer. */
+/** Hostile answers of backends: the client receives an answer with one reading, and the next request receives its own answer. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Random } from '../fuzz/random.ts';
@@ -10,39 +10,39 @@ import type { Conversation } from './conversation.ts';
 import { hostileAnswers } from './hostile-answers.ts';
 import type { HostileAnswer } from './hostile-answers.ts';
 import { echoed } from './recording-backend.ts';
-import { Subject } from './subject.ts';
-import type { RecordedSession } from './subject.ts';
+import { ProxyUnderTest } from './proxy-under-test.ts';
+import type { RecordedSession } from './proxy-under-test.ts';
 
 /** The late part of an answer arrives between two requests. */
 const lateMs = 5;
 const limitMs = 10_000;
 
-/** Bytes that were sent with an answer, or with the end of a connection, have arrived by then. */
+/** Time after which bytes that were sent with an answer, or with the end of a connection, have arrived. */
 const arrivedMs = 20;
 
-/** An answer without a length ends with its connection. */
+/** Time after which the backend closes the connection, which ends an answer without a length. */
 const endMs = 150;
 
-/** Sessions at a time. */
+/** The number of concurrent sessions. */
 const lanes = 8;
 
-/** How an answer arrives: whole, or in two packets. */
+/** How an answer arrives: in one packet, or in two. */
 const arrivals = { whole: () => 0, 'in two': (bytes: string, random: Random) => random.below(bytes.length + 1) };
 
-/** How many changed answers. */
+/** The number of changed answers. */
 const changedCount = Number(process.env['BERTH_TEST_CHANGED_ANSWERS'] ?? '200');
 
 /** The seed of a failed run, in `BERTH_TEST_FUZZ_SEED`, repeats its answers. */
 const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
 
-let subject: Subject;
+let proxy: ProxyUnderTest;
 const sessions: RecordedSession[] = [];
 
 beforeAll(async () => {
-  subject = await Subject.open();
-  for (let i = 0; i < lanes; i += 1) sessions.push(await subject.session());
+  proxy = await ProxyUnderTest.open();
+  for (let i = 0; i < lanes; i += 1) sessions.push(await proxy.session());
 });
-afterAll(() => subject[Symbol.asyncDispose]());
+afterAll(() => proxy[Symbol.asyncDispose]());
 
 test.each(['GET', 'HEAD', 'POST'])('an answer to %s affects no other request', async (method) => {
   const random = new Random(19);
@@ -103,12 +103,12 @@ async function problemsOf(
     `${by} /${token}/${path} HTTP/1.1\r\nHost: a\r\n${by === 'POST' ? 'Content-Length: 3\r\n\r\nabc' : '\r\n'}`;
   const pause = async () => {
     await sent.promise;
-    // The proxy closes the connection when it reads what is late, which may take long on a busy machine.
+    // The proxy closes the connection when it reads the late bytes, which may take long on a busy machine.
     if (answer.late !== undefined) await Promise.race([closed.promise, systemClock.sleep(limitMs)]);
     else await systemClock.sleep(arrivedMs);
   };
-  const first = await converse(subject.port, [requestTo('bad', method), requestTo('good')], { limitMs, pause });
-  const other = await converse(subject.port, [requestTo('other')], { limitMs });
+  const first = await converse(proxy.port, [requestTo('bad', method), requestTo('good')], { limitMs, pause });
+  const other = await converse(proxy.port, [requestTo('other')], { limitMs });
   const problems = backendServer.problems.map((problem) => `ambiguous bytes reach the backend: ${problem}`);
   return [
     ...problems,

@@ -1,12 +1,12 @@
-/** Answers of hostile backends. `poison` is what must reach no client as an answer to another request. */
+/** Answers of hostile backends. `poison` must not reach a client as the answer to another request. */
 
-/** A whole answer that a client must never take for the answer to its request. */
+/** A complete answer that a client must not receive for another request. */
 const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
 
 export interface HostileAnswer {
   readonly name: string;
   readonly bytes: string;
-  /** Sent when the answer is over, as far as its head says. */
+  /** Bytes that are sent after the end of the answer according to its head. */
   readonly late?: string;
   /** Whether it ends before its length. */
   readonly isCut?: boolean;
@@ -24,7 +24,7 @@ function shown(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** Heads whose length parsers read differently, each in front of a body that some take for the next answer. */
+/** Heads whose length parsers read differently, each followed by a body that some parsers read as the next answer. */
 const lengths = [
   'Content-Length: 5\r\nTransfer-Encoding: chunked',
   'Transfer-Encoding: chunked\r\nContent-Length: 5',
@@ -61,7 +61,7 @@ const lengths = [
   'Connection: transfer-encoding\r\nTransfer-Encoding: chunked',
 ];
 
-/** Lines of a head that are no fields, or that a client could read as two. */
+/** Lines of a head that are not fields, or that a client could read as two fields. */
 const lines = [
   'X: a\rSet-Cookie: forged=1',
   'X: a\r\rSet-Cookie: forged=1',
@@ -126,7 +126,7 @@ const statusLines = [
   '',
 ];
 
-/** Bodies in chunks whose end parsers see in different places. */
+/** Chunked bodies whose end differs between parsers. */
 const bodies = [
   '+5\r\nhello\r\n0\r\n\r\n',
   '0x5\r\nhello\r\n0\r\n\r\n',
@@ -181,9 +181,9 @@ export const hostileAnswers: readonly HostileAnswer[] = [
   { name: 'interim answers without end', bytes: interim.repeat(1_000) + poison },
   { name: 'many interim answers', bytes: interim.repeat(50) + ok('Content-Length: 5', 'hello') },
   { name: 'only interim answers', bytes: interim.repeat(3), closes: true },
-  { name: 'an upgrade that was not asked for', bytes: `HTTP/1.1 101 Switching Protocols\r\n\r\n${poison}` },
+  { name: 'an upgrade that was not requested', bytes: `HTTP/1.1 101 Switching Protocols\r\n\r\n${poison}` },
   {
-    name: 'an upgrade to WebSocket that was not asked for',
+    name: 'an upgrade to WebSocket that was not requested',
     bytes: `HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n${poison}`,
   },
   { name: 'less than the length', bytes: ok('Content-Length: 50', 'hello'), closes: true, isCut: true },

@@ -1,4 +1,4 @@
-/** A backend that records the bytes that it receives, and reads them strictly. */
+/** A backend that records the requests that it receives, and parses them strictly. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { StrictReader } from './strict-reader.ts';
@@ -7,7 +7,7 @@ import type { Message } from './strict-reader.ts';
 /** The bytes of an answer. More can be written to the connection later. */
 export type AnswerTo = (request: Message, socket: Socket) => string;
 
-/** Answers with what the request was, so that a client sees which answer belongs to which request. */
+/** Answers with the start line and body length of the request, so that a client sees which answer belongs to which request. */
 export const echoed: AnswerTo = ({ startLine, body }) => {
   const text = `${startLine} ${body.length}`;
   return `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${startLine.startsWith('HEAD ') ? '' : text}`;
@@ -16,11 +16,11 @@ export const echoed: AnswerTo = ({ startLine, body }) => {
 export class RecordingBackend implements AsyncDisposable {
   readonly #server = createServer((socket) => this.#accept(socket));
   readonly #sockets = new Map<Socket, StrictReader>();
-  /** How the next requests are answered. */
+  /** Creates the answers to the next requests. */
   answer: AnswerTo = echoed;
-  /** The whole requests since `clear`, in their order. */
+  /** The complete requests since `clear`, in their order. */
   requests: Message[] = [];
-  /** Bytes since `clear` that have not exactly one reading. */
+  /** Problems since `clear`: bytes that do not have exactly one reading. */
   problems: string[] = [];
 
   /** Listens on a free port of this machine, or on a path. */
@@ -37,14 +37,14 @@ export class RecordingBackend implements AsyncDisposable {
     return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port };
   }
 
-  /** Forgets what was recorded. Cuts connections on which a request has begun, so that it cannot become a part of a later one. */
+  /** Deletes the records. Closes connections with an incomplete request, so that it cannot become part of a later request. */
   clear(): void {
     this.requests = [];
     this.problems = [];
     for (const [socket, reader] of this.#sockets) if (reader.pending !== '') socket.destroy();
   }
 
-  /** The start of requests whose rest has not arrived. */
+  /** The received parts of incomplete requests. */
   get partial(): string[] {
     return [...this.#sockets.values()].flatMap(({ pending }) => (pending === '' ? [] : [pending]));
   }
@@ -58,7 +58,7 @@ export class RecordingBackend implements AsyncDisposable {
   #accept(socket: Socket): void {
     const reader = new StrictReader({ kind: 'request' });
     this.#sockets.set(socket, reader);
-    // A later write must not wait until the first one is acknowledged.
+    // Later writes must not wait until the first write is acknowledged.
     socket.setNoDelay();
     socket.on('error', () => {});
     socket.once('close', () => this.#sockets.delete(socket));

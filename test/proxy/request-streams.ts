@@ -1,9 +1,9 @@
-/** Streams of requests, most of which differ in a few places from what all parsers read alike. `@` stands for the path of the session. */
+/** Streams of requests, most with a few deviations that parsers read differently. `@` stands for the path of the session. */
 import type { Random } from '../fuzz/random.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];
 
-/** Lines about the length of a body, `#`, that parsers read differently, or not at all. */
+/** Lines about the length of a body, `#`, that parsers read differently, or reject. */
 const oddLengths = [
   'content-length:#',
   'Content-Length:  # ',
@@ -27,7 +27,7 @@ const oddLengths = [
   'X: y\rContent-Length: #',
 ];
 
-/** The same about chunks. */
+/** Lines about chunks that parsers read differently, or reject. */
 const oddCodings = [
   'transfer-encoding:CHUNKED',
   'Transfer-Encoding: \tchunked ',
@@ -51,7 +51,7 @@ const oddCodings = [
   'X: y\rTransfer-Encoding: chunked',
 ];
 
-/** Other lines, which leave the length of a body as it is. */
+/** Lines that do not affect the length of a body. */
 const others = [
   'X: y',
   'Connection: keep-alive',
@@ -71,7 +71,7 @@ const others = [
 
 const bodies = ['', 'a', 'hello', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'];
 
-/** How the size of a chunk, `#`, can be written. */
+/** Unusual forms of the size of a chunk, `#`. */
 const oddSizes = [
   '0#',
   '00000000000#',
@@ -126,7 +126,7 @@ const confusing = [
   '',
 ];
 
-/** One to four requests. The last one asks to close the connection. */
+/** Two to four requests. The last one asks the server to close the connection. */
 export function requestStream(random: Random): string {
   let bytes = '';
   for (let i = 1 + random.below(3); i > 0; i -= 1) bytes += new RequestWriter(random).request(i);
@@ -141,7 +141,7 @@ export function piecesOf(bytes: string, random: Random): string[] {
   return ends.map((end, i) => bytes.slice(ends[i - 1] ?? 0, end)).filter(Boolean);
 }
 
-/** A choice of so many is odd. A request has about ten. */
+/** One in this number of choices is odd. A request has about ten choices. */
 const oddOneIn = 15;
 
 const oddEndOneIn = 150;

@@ -1,9 +1,9 @@
 /**
- * Reads messages of HTTP/1.1 that have exactly one reading, and reports all others. It shares nothing with the proxy: a mistake that
- * both made would go unseen.
+ * Parses HTTP/1.1 messages that have exactly one reading, and reports all others. It shares no code with the proxy, so that a mistake in
+ * one parser is detected by the other.
  */
 
-/** A whole message. Heads, bodies and trailers are Latin-1, a character for each byte. */
+/** A complete message. Heads, bodies and trailers are Latin-1, a character for each byte. */
 export interface Message {
   readonly startLine: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
@@ -15,7 +15,7 @@ const requestLine = /^[!#$%&'*+.^_`|~\w-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]$/;
 const statusLine = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t -~\x80-\xff]*)?$/;
 const fieldLine = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*$/;
 
-/** Of a body: its length, in chunks, or until the connection ends. */
+/** The framing of a body: its length, chunks, or the end of the connection. */
 type Framing = number | 'chunked' | 'until-close';
 
 export interface ReaderOptions {
@@ -29,14 +29,14 @@ export class StrictReader {
   #bytes = '';
   #isUntilClose = false;
   readonly messages: Message[] = [];
-  /** Why the bytes have not exactly one reading. Nothing after it is read. */
+  /** Why the bytes do not have exactly one reading. Later bytes are not read. */
   problem: string | undefined;
 
   constructor(options: ReaderOptions) {
     this.#options = options;
   }
 
-  /** The bytes of the message that has begun. */
+  /** The bytes of the incomplete message. */
   get pending(): string {
     return this.#bytes;
   }
@@ -47,7 +47,7 @@ export class StrictReader {
     const before = this.messages.length;
     try {
       while (this.problem === undefined && this.#bytes !== '' && this.#next()) {
-        // Each turn reads a message.
+        // Each iteration reads a message.
       }
     } catch (error) {
       this.problem = `${(error as Error).message} in ${JSON.stringify(this.#bytes.slice(0, 2_000))}`;
@@ -55,7 +55,7 @@ export class StrictReader {
     return this.messages.slice(before);
   }
 
-  /** The connection ends. Returns whether it ends between two messages. */
+  /** Call it when the connection ends. Returns whether it ends between two messages. */
   end(): boolean {
     if (this.#isUntilClose) {
       this.#isUntilClose = false;
@@ -69,8 +69,8 @@ export class StrictReader {
   #next(): boolean {
     const found = headOf(this.#bytes);
     if (!found) {
-      // What is not complete may be wrong already.
-      refuseIf(/^\n|[^\r]\n|\r[^\n]/.test(this.#bytes) || hasControl(this.#bytes), 'a control character or line end');
+      // An incomplete head may already be invalid.
+      rejectIf(/^\n|[^\r]\n|\r[^\n]/.test(this.#bytes) || hasControl(this.#bytes), 'a control character or line end');
       return false;
     }
     const { head, rest } = found;
@@ -94,22 +94,22 @@ export class StrictReader {
   #framingOf(head: string): Framing {
     const [startLine = '', ...lines] = head.split('\r\n');
     const isRequest = this.#options.kind === 'request';
-    refuseIf(!(isRequest ? requestLine : statusLine).test(startLine), 'a start line');
+    rejectIf(!(isRequest ? requestLine : statusLine).test(startLine), 'a start line');
     const headers = fields(lines);
     const valuesOf = (name: string) => headers.flatMap(([each, value]) => (each.toLowerCase() === name ? [value] : []));
     const [lengths, codings, hosts] = [valuesOf('content-length'), valuesOf('transfer-encoding'), valuesOf('host')];
-    refuseIf(lengths.length + codings.length > 1, 'two lengths');
-    refuseIf(
+    rejectIf(lengths.length + codings.length > 1, 'two lengths');
+    rejectIf(
       lengths.some((length) => !/^\d{1,15}$/.test(length)),
-      'a length that is no number',
+      'a length that is not a number',
     );
-    refuseIf(
+    rejectIf(
       codings.some((coding) => coding.toLowerCase() !== 'chunked'),
       'another coding than chunked',
     );
-    refuseIf(codings.length > 0 && startLine.includes('HTTP/1.0'), 'chunks in HTTP/1.0');
+    rejectIf(codings.length > 0 && startLine.includes('HTTP/1.0'), 'chunks in HTTP/1.0');
     if (isRequest) {
-      refuseIf(hosts.length > 1 || (hosts.length === 0 && startLine.endsWith('1')), 'not one host');
+      rejectIf(hosts.length > 1 || (hosts.length === 0 && startLine.endsWith('1')), 'not one host');
       return codings.length > 0 ? 'chunked' : Number(lengths[0] ?? 0);
     }
     const status = Number(startLine.slice(9, 12));
@@ -141,7 +141,7 @@ function fields(lines: readonly string[]): [string, string][] {
 interface Body {
   readonly body: string;
   readonly trailers: Message['trailers'];
-  /** With its chunk sizes. */
+  /** The number of bytes, with chunk sizes and trailers. */
   readonly length: number;
 }
 
@@ -154,17 +154,17 @@ function chunkedBody(rest: string): Body | undefined {
   for (let at = 0; ;) {
     const end = rest.indexOf('\r\n', at);
     if (end < 0) {
-      refuseIf(!/^[0-9a-f]{0,8}\r?$/i.test(rest.slice(at)), 'the size of a chunk');
+      rejectIf(!/^[0-9a-f]{0,8}\r?$/i.test(rest.slice(at)), 'the size of a chunk');
       return undefined;
     }
     const size = rest.slice(at, end);
-    refuseIf(!/^[0-9a-f]{1,8}$/i.test(size), 'the size of a chunk');
+    rejectIf(!/^[0-9a-f]{1,8}$/i.test(size), 'the size of a chunk');
     const bytes = Number.parseInt(size, 16);
     at = end + 2;
     if (bytes === 0) return trailersAt(rest, at, body);
     if (rest.length < at + bytes + 2) return undefined;
     body += rest.slice(at, at + bytes);
-    refuseIf(rest.slice(at + bytes, at + bytes + 2) !== '\r\n', 'the end of a chunk');
+    rejectIf(rest.slice(at + bytes, at + bytes + 2) !== '\r\n', 'the end of a chunk');
     at += bytes + 2;
   }
 }
@@ -176,6 +176,6 @@ function trailersAt(rest: string, at: number, body: string): Body | undefined {
   return { body, trailers: fields(rest.slice(at, end).split('\r\n')), length: end + 4 };
 }
 
-function refuseIf(isWrong: boolean, what: string): void {
+function rejectIf(isWrong: boolean, what: string): void {
   if (isWrong) throw new Error(what);
 }

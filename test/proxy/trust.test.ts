@@ -1,4 +1,4 @@
-/** What a backend may trust: the platform's headers are the platform's, and its credentials and tokens reach no backend and no log. */
+/** Only the platform can set its headers, and its credentials and tokens reach no backend and no log. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Random } from '../fuzz/random.ts';
 import { openLog } from '../../core/log/log.ts';
@@ -8,32 +8,32 @@ import { labelOfToken } from '../../model/session-host.ts';
 import { converse } from './conversation.ts';
 import { exchange } from './exchange.ts';
 import type { Message } from './strict-reader.ts';
-import { sessionDomain, Subject } from './subject.ts';
-import type { RecordedSession } from './subject.ts';
+import { sessionDomain, ProxyUnderTest } from './proxy-under-test.ts';
+import type { RecordedSession } from './proxy-under-test.ts';
 
 const limitMs = 10_000;
 
-/** The proxy waits for the rest of a request, and the client leaves. */
-const leavingMs = 200;
+/** Time after which a client disconnects while the proxy waits for the rest of its request. */
+const unfinishedMs = 200;
 const user = 'ada';
 const auth = { role: 'editor' };
 
-let subject: Subject;
+let proxy: ProxyUnderTest;
 let session: RecordedSession;
 const logged: string[] = [];
 
 beforeAll(async () => {
-  subject = await Subject.open({ log: openLog('debug', { write: (line) => void logged.push(line) }) });
-  session = await subject.session({ user, auth });
+  proxy = await ProxyUnderTest.open({ log: openLog('debug', { write: (line) => void logged.push(line) }) });
+  session = await proxy.session({ user, auth });
 });
-afterAll(() => subject[Symbol.asyncDispose]());
+afterAll(() => proxy[Symbol.asyncDispose]());
 
-/** Sends a request with these lines and this body, and returns it as the backend read it. */
+/** Sends a request with these lines and this body, and returns the request that the backend received. */
 async function sent(lines: readonly string[], { method = 'GET', body = '' } = {}): Promise<Message> {
   const { backendServer, token } = session;
   backendServer.clear();
   const head = [`${method} /${token}/x HTTP/1.1`, 'Host: a', ...lines, '', ''].join('\r\n');
-  await converse(subject.port, [head + body], { limitMs });
+  await converse(proxy.port, [head + body], { limitMs });
   expect([backendServer.problems, backendServer.requests.length]).toEqual([[], 1]);
   return backendServer.requests[0] as Message;
 }
@@ -42,7 +42,7 @@ function valuesOf({ headers }: Message, name: string): string[] {
   return headers.flatMap(([each, value]) => (each.toLowerCase() === name ? [value] : []));
 }
 
-/** What programs that map all punctuation to one character take for a header of the platform. */
+/** The names that a program reads as headers of the platform if it maps all punctuation to one character. */
 function verified({ headers, trailers }: Message): string[] {
   const names = [...headers, ...trailers].map(([name]) => name);
   return names.filter((name) => /^x[^a-z0-9]verified[^a-z0-9]/i.test(name)).toSorted();
@@ -91,7 +91,7 @@ test('no client can send headers of the platform as trailers, or in the extensio
     const body = `3;x-verified-username=mallory\r\nabc\r\n0\r\n${name}: ${name === 'Content-Length' ? '0' : 'mallory'}\r\n\r\n`;
     session.backendServer.clear();
     const head = `POST /${session.token}/x HTTP/1.1\r\nHost: a\r\nTrailer: ${name}\r\nTransfer-Encoding: chunked\r\n\r\n`;
-    await exchange(subject, [head + body], {
+    await exchange(proxy, [head + body], {
       quietMs: limitMs,
       isDone: (received) => /^HTTP\/1\.1 [^]*\r\n\r\n/.test(received),
     });
@@ -139,13 +139,13 @@ test.each([
   }
 });
 
-test('the log never contains a token or a label, whatever happens to the request', async () => {
-  const ended = await subject.session();
-  const away = await subject.session();
-  await makeEnded(subject.fixture, ended.backend);
-  await away.backendServer[Symbol.asyncDispose]();
+test('the log contains no token or label, for requests with any outcome', async () => {
+  const ended = await proxy.session();
+  const unreachable = await proxy.session();
+  await makeEnded(proxy.fixture, ended.backend);
+  await unreachable.backendServer[Symbol.asyncDispose]();
   const unknown = newToken();
-  const tokens = [session.token, ended.token, away.token, unknown];
+  const tokens = [session.token, ended.token, unreachable.token, unknown];
   const hosts = tokens.map((token) => `${labelOfToken(token)}.${sessionDomain}`);
   const targets = ['', '/', '/a?b', '/%ff', '/%', '/%zz', '//', '/a b', '/\x00', '#', '?x'];
   const requests = [
@@ -160,12 +160,12 @@ test('the log never contains a token or a label, whatever happens to the request
   logged.length = 0;
   const exchanged = async (all: readonly string[], quietMs: number) =>
     await Promise.all(
-      all.map(async (request) => await exchange(subject, [`${request}Connection: close\r\n\r\n`], { quietMs })),
+      all.map(async (request) => await exchange(proxy, [`${request}Connection: close\r\n\r\n`], { quietMs })),
     );
-  const [answers] = await Promise.all([exchanged(requests, limitMs), exchanged(unfinished, leavingMs)]);
+  const [answers] = await Promise.all([exchanged(requests, limitMs), exchanged(unfinished, unfinishedMs)]);
   expect(answers.filter(({ received }) => received !== '').length).toBeGreaterThan(requests.length / 2);
   await until(() => logged.length > requests.length / 2);
-  const text = `${logged.join('')}${await subject.fixture.metrics.metrics()}`.toLowerCase();
+  const text = `${logged.join('')}${await proxy.fixture.metrics.metrics()}`.toLowerCase();
   const secrets = [...tokens, ...tokens.map(labelOfToken)].map((each) => each.toLowerCase());
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
 });
@@ -177,6 +177,6 @@ test.each([
   [['Connection: referrer-policy', 'Referrer-Policy: unsafe-url'], ['same-origin']],
 ])('an answer with %j has the referrer policy %j', async (lines, expected) => {
   session.backendServer.answer = () => `HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`;
-  const { answers } = await converse(subject.port, [`GET /${session.token}/ HTTP/1.1\r\nHost: a\r\n\r\n`], { limitMs });
+  const { answers } = await converse(proxy.port, [`GET /${session.token}/ HTTP/1.1\r\nHost: a\r\n\r\n`], { limitMs });
   expect(answers.map((answer) => valuesOf(answer, 'referrer-policy'))).toEqual([expected]);
 });

@@ -1,62 +1,62 @@
 /**
- * Streams of requests that parsers may read differently, through the proxy, nginx and haproxy: what reaches a backend through the proxy
- * is what reaches it through both of the others, or through one of them if the other one refuses it.
+ * Sends streams of requests that parsers may read differently through the proxy, nginx and haproxy. A backend of the proxy must receive
+ * the same requests as behind both references, or behind one of them if the other rejects the request.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Random } from '../fuzz/random.ts';
 import { exchange } from './exchange.ts';
 import type { Listening } from './exchange.ts';
-import { openJudge } from './judges.ts';
-import type { Judge } from './judges.ts';
+import { openReferenceProxy } from './reference-proxies.ts';
+import type { ReferenceProxy } from './reference-proxies.ts';
 import { inSession, isPartOf, isStartOf, problemsOfAnswers, readingOf } from './readings.ts';
 import type { Reading } from './readings.ts';
 import type { RecordingBackend } from './recording-backend.ts';
 import { piecesOf, requestStream } from './request-streams.ts';
 import type { Message } from './strict-reader.ts';
-import { Subject } from './subject.ts';
-import type { RecordedSession } from './subject.ts';
+import { ProxyUnderTest } from './proxy-under-test.ts';
+import type { RecordedSession } from './proxy-under-test.ts';
 
-/** How many streams. `BERTH_TEST_JUDGED_STREAMS=1000000` tests for an hour. */
+/** The number of streams. `BERTH_TEST_JUDGED_STREAMS=1000000` tests for an hour. */
 const streamCount = Number(process.env['BERTH_TEST_JUDGED_STREAMS'] ?? '1000');
 
 /** The seed of a failed run, in `BERTH_TEST_FUZZ_SEED`, repeats its streams. */
 const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
 
-/** Streams at a time, each with backends of its own. */
+/** The number of concurrent streams, each with its own backends. */
 const laneCount = 8;
 
-/** A proxy that waits for the rest of a request sends nothing. A difference is looked at again with more patience, as on a busy machine. */
+/** Times after which a silent proxy counts as waiting for more bytes. A difference is tested again with a longer time, for busy machines. */
 const quietMs = [100, 1_500, 15_000];
 
-/** A backend reads it at most this often until a run is given up. */
+/** The number of failures after which a run ends. */
 const maxFailures = 10;
 
 const names = ['nginx', 'haproxy'] as const;
 
-let subject: Subject;
-let judges: Judge[] = [];
+let proxy: ProxyUnderTest;
+let references: ReferenceProxy[] = [];
 let missing: string[] = [];
 const sessions: RecordedSession[] = [];
 
 beforeAll(async () => {
-  const opened = await Promise.all(names.map((name) => openJudge(name, laneCount)));
-  judges = opened.filter((each) => 'lanes' in each);
+  const opened = await Promise.all(names.map((name) => openReferenceProxy(name, laneCount)));
+  references = opened.filter((each) => 'lanes' in each);
   missing = opened.flatMap((each) => ('missing' in each ? each.missing : []));
-  subject = await Subject.open();
-  for (let i = 0; i < laneCount; i += 1) sessions.push(await subject.session());
+  proxy = await ProxyUnderTest.open();
+  for (let i = 0; i < laneCount; i += 1) sessions.push(await proxy.session());
 });
 afterAll(async () => {
-  await subject?.[Symbol.asyncDispose]();
-  for (const judge of judges) await judge[Symbol.asyncDispose]();
+  await proxy?.[Symbol.asyncDispose]();
+  for (const reference of references) await reference[Symbol.asyncDispose]();
 });
 
 describe(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   test(
-    'the proxy reads requests as nginx and haproxy do, or refuses them',
+    'the proxy reads requests as nginx and haproxy do, or rejects them',
     { timeout: 3_600_000 * 12 },
     async (context) => {
-      if (missing.length > 0) context.skip(`There is no judge: ${missing.join('; ')}`);
+      if (missing.length > 0) context.skip(`A reference proxy is missing: ${missing.join('; ')}`);
       const failures: string[] = [];
       let index = 0;
       let forwarded = 0;
@@ -78,7 +78,7 @@ describe(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   );
 });
 
-/** The differences that stay, however long each side may take. */
+/** The differences that remain with the longest time. */
 async function lastingDifferences(lane: number, pieces: readonly string[]): Promise<string[]> {
   let found: string[] = [];
   for (const waitMs of quietMs) {
@@ -90,53 +90,55 @@ async function lastingDifferences(lane: number, pieces: readonly string[]): Prom
 
 let attempts = 0;
 
-/** Sends a stream through the proxy and the judges, and returns how their readings differ. */
+/** Sends a stream through the proxy and the references, and returns how their readings differ. */
 async function differences(lane: number, pieces: readonly string[], waitMs: number): Promise<string[]> {
   const session = sessions[lane] as RecordedSession;
   // Requests of an earlier attempt may still arrive.
   const attempt = `/${(attempts += 1)}`;
   const prefix = `/${session.token}${attempt}`;
   const addressed = pieces.map((piece) => piece.replaceAll('@', prefix));
-  const ours = { to: { port: subject.port }, backend: session.backendServer };
-  const theirs = judges.map(({ lanes }) => {
-    const { path, backend } = lanes[lane] as Judge['lanes'][number];
+  const ours = { to: { port: proxy.port }, backend: session.backendServer };
+  const theirs = references.map(({ lanes }) => {
+    const { path, backend } = lanes[lane] as ReferenceProxy['lanes'][number];
     return { to: { path }, backend };
   });
-  const [own, ...judged] = await Promise.all(
+  const [own, ...others] = await Promise.all(
     [ours, ...theirs].map(
       async (each, i) => await through(each, addressed, { prefix: i === 0 ? attempt : prefix, waitMs }),
     ),
   );
   if (!own) return [];
   const isWithin = own.received.includes('HTTP/1.1 417 ') ? isPartOf : isStartOf;
-  const isDifferent = judged.some((each) => !isWithin(own.readings, each.readings) && !isRefusal(each, own.readings));
-  const isRefused = judged.every((each) => !isWithin(own.readings, each.readings));
+  const isDifferent = others.some((each) => !isWithin(own.readings, each.readings) && !isRejection(each, own.readings));
+  const isRejected = others.every((each) => !isWithin(own.readings, each.readings));
   const problems = [...own.problems, ...problemsOfAnswers(own.received, own.requests, attempt)];
-  if (!isDifferent && !isRefused && problems.length === 0) return [];
-  const said = (readings: readonly Reading[], answer: string) => `${JSON.stringify(readings)} (${statuses(answer)})`;
+  if (!isDifferent && !isRejected && problems.length === 0) return [];
+  const summary = (readings: readonly Reading[], answer: string) => `${JSON.stringify(readings)} (${statuses(answer)})`;
   return [
     ...problems,
-    `Berth: ${said(own.readings, own.received)}`,
-    ...judged.map((each, i) => `${judges[i]?.name}: ${said(each.readings, each.received)} ${each.problems.join()}`),
+    `Berth: ${summary(own.readings, own.received)}`,
+    ...others.map(
+      (each, i) => `${references[i]?.name}: ${summary(each.readings, each.received)} ${each.problems.join()}`,
+    ),
   ];
 }
 
 /**
- * Whether a judge agrees as far as it reads, and refuses the rest. Each of them refuses requests that the other one accepts, such as a tab
- * after a length, so it takes both.
+ * Whether a reference agrees up to a request that it rejects. Each reference rejects requests that the other accepts, such as a tab after
+ * a length, so both are needed.
  */
-function isRefusal({ readings, received, isClosed }: Heard, own: readonly Reading[]): boolean {
-  // The answer of a judge that closes the connection at once may get lost.
+function isRejection({ readings, received, isClosed }: Outcome, own: readonly Reading[]): boolean {
+  // The answer of a proxy that closes the connection at once may be lost.
   return isStartOf(readings, own) && (isClosed || /HTTP\/1\.1 [45]\d\d /.test(received));
 }
 
-interface Heard {
-  /** Of this attempt. */
+interface Outcome {
+  /** The requests of this attempt. */
   readonly requests: readonly Message[];
   readonly readings: readonly Reading[];
   readonly problems: readonly string[];
   readonly received: string;
-  /** Whether the proxy has closed the connection by itself. */
+  /** Whether the proxy has closed the connection. */
   readonly isClosed: boolean;
 }
 
@@ -144,7 +146,7 @@ async function through(
   { to, backend }: { to: Listening; backend: RecordingBackend },
   pieces: readonly string[],
   { prefix, waitMs }: { prefix: string; waitMs: number },
-): Promise<Heard> {
+): Promise<Outcome> {
   backend.clear();
   const isDone = (received: string) => received.includes('/last HTTP/1.1 0');
   const { received, isClosed } = await exchange(to, pieces, { quietMs: waitMs, isDone });

@@ -1,33 +1,34 @@
 // Takes about 10 s
 /**
- * The trial of the proxy: of a request that two parsers could read differently, nothing reaches a backend, and every other request has
- * exactly one reading there. Each case arrives whole, cut in two, and byte by byte, in both forms of session URLs.
+ * No part of a request that two parsers could read differently reaches a backend, and every other request has exactly one reading there.
+ * Each case arrives in one packet, in two, and byte by byte, in both forms of session URLs.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Random } from '../fuzz/random.ts';
-import { trialCases } from './cases.ts';
-import type { TrialCase } from './cases.ts';
+import { requestCases } from './cases.ts';
+import type { RequestCase } from './cases.ts';
 import { exchange } from './exchange.ts';
 import { isStartOf, problemsOfAnswers, readingOf } from './readings.ts';
 import type { Reading } from './readings.ts';
-import { Subject } from './subject.ts';
-import type { RecordedSession } from './subject.ts';
+import { ProxyUnderTest } from './proxy-under-test.ts';
+import type { RecordedSession } from './proxy-under-test.ts';
 
-/** The proxy closes the connection of most cases, or answers. It waits for the rest of the others, and nothing comes within this time. */
+/** Time limit for cases that the proxy answers, or whose connection it closes. */
 const answerMs = 20_000;
+/** Time within which no answer comes to an incomplete request. */
 const openMs = 500;
 
-/** Connections at a time: a session each. */
+/** The number of concurrent connections, each with its own session. */
 const lanes = 8;
 
-let subject: Subject;
+let proxy: ProxyUnderTest;
 const sessions: RecordedSession[] = [];
 
 beforeAll(async () => {
-  subject = await Subject.open();
-  for (let i = 0; i < lanes; i += 1) sessions.push(await subject.session());
+  proxy = await ProxyUnderTest.open();
+  for (let i = 0; i < lanes; i += 1) sessions.push(await proxy.session());
 });
-afterAll(() => subject[Symbol.asyncDispose]());
+afterAll(() => proxy[Symbol.asyncDispose]());
 
 /** How a request arrives. */
 const arrivals: Readonly<Record<string, (bytes: string, random: Random) => string[]>> = {
@@ -42,7 +43,7 @@ const arrivals: Readonly<Record<string, (bytes: string, random: Random) => strin
 describe.each(['path', 'host'] as const)('in the form %s', (form) => {
   test.each(Object.entries(arrivals))('requests that arrive %s', async (_name, split) => {
     const random = new Random(19);
-    const left = [...trialCases];
+    const left = [...requestCases];
     const wrong: object[] = [];
     const lane = async (session: RecordedSession) => {
       for (let each = left.pop(); each; each = left.pop()) {
@@ -54,7 +55,7 @@ describe.each(['path', 'host'] as const)('in the form %s', (form) => {
     expect(wrong).toEqual([]);
 
     async function problemsOf(
-      { bytes, readings, mayRefuse, closes = true }: TrialCase,
+      { bytes, readings, mayReject, closes = true }: RequestCase,
       session: RecordedSession,
       pieces: (bytes: string) => string[],
     ): Promise<string[]> {
@@ -63,12 +64,13 @@ describe.each(['path', 'host'] as const)('in the form %s', (form) => {
       const sent = addressed(bytes, form, session);
       const quietMs = closes || readings.length > 0 ? answerMs : openMs;
       const options = { quietMs, ...(!closes && { isDone: isAnswered }) };
-      const { received } = await exchange(subject, pieces(sent), options);
+      const { received } = await exchange(proxy, pieces(sent), options);
       const seen = backendServer.requests.map(readingOf);
       const problems = backendServer.problems.map((problem) => `ambiguous bytes reach the backend: ${problem}`);
       const isAsExpected = JSON.stringify(seen) === JSON.stringify(readings);
-      const isRefused = mayRefuse === true && isReadOrRefused(seen, readings) && /HTTP\/1\.1 [45]\d\d /.test(received);
-      if (!isAsExpected && !isRefused) problems.push(`the backend reads ${JSON.stringify(seen)}`);
+      const isRejected =
+        mayReject === true && isReadOrRejected(seen, readings) && /HTTP\/1\.1 [45]\d\d /.test(received);
+      if (!isAsExpected && !isRejected) problems.push(`the backend reads ${JSON.stringify(seen)}`);
       return [...problems, ...problemsOfAnswers(received, backendServer.requests)];
     }
   });
@@ -84,7 +86,7 @@ function addressed(bytes: string, form: 'path' | 'host', { token, host }: Record
   return bytes.replaceAll('@/', '/').replaceAll(/\bHost: a\b/g, `Host: ${host}`);
 }
 
-/** The proxy may refuse a request and close the connection, or go on with the next one. */
-function isReadOrRefused(seen: readonly Reading[], readings: readonly Reading[]): boolean {
+/** The proxy may reject a request and close the connection, or continue with the next request. */
+function isReadOrRejected(seen: readonly Reading[], readings: readonly Reading[]): boolean {
   return isStartOf(seen, readings) || isStartOf(seen, readings.slice(1));
 }

@@ -1,4 +1,4 @@
-/** nginx and haproxy as reverse proxies, to which the proxy's reading of requests is compared. */
+/** nginx and haproxy as reverse proxies, with which the proxy's reading of requests is compared. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -10,26 +10,29 @@ import { proxyProgram } from '../kit/packages/proxy-programs.ts';
 import type { ProxyProgram, Runnable } from '../kit/packages/proxy-programs.ts';
 import { RecordingBackend } from './recording-backend.ts';
 
-/** One way to reach a backend of its own through a judge. */
-export interface JudgeLane {
+/** A path through a reference proxy to its own backend. */
+export interface ReferenceLane {
   readonly path: string;
   readonly backend: RecordingBackend;
 }
 
-export interface Judge extends AsyncDisposable {
+export interface ReferenceProxy extends AsyncDisposable {
   readonly name: ProxyProgram;
-  readonly lanes: readonly JudgeLane[];
+  readonly lanes: readonly ReferenceLane[];
 }
 
 const startLimitMs = 60_000;
 
-/** Starts a judge with lanes that do not affect each other, or says why it cannot be started. */
-export async function openJudge(name: ProxyProgram, laneCount: number): Promise<Judge | { readonly missing: string }> {
+/** Starts a reference proxy with independent lanes, or returns why it cannot be started. */
+export async function openReferenceProxy(
+  name: ProxyProgram,
+  laneCount: number,
+): Promise<ReferenceProxy | { readonly missing: string }> {
   const program = await proxyProgram(name);
   if ('missing' in program) return program;
   await using opened = new AsyncDisposableStack();
   const { path: folder } = opened.use(await temporaryFolder());
-  const lanes: JudgeLane[] = [];
+  const lanes: ReferenceLane[] = [];
   for (let i = 0; i < laneCount; i += 1) {
     const backend = opened.use(await RecordingBackend.open(join(folder, `backend-${i}`)));
     lanes.push({ path: join(folder, `lane-${i}`), backend });
@@ -43,20 +46,20 @@ export async function openJudge(name: ProxyProgram, laneCount: number): Promise<
   return { name, lanes, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
-async function start(program: Runnable, args: string[], lanes: readonly JudgeLane[]): Promise<AsyncDisposable> {
+async function start(program: Runnable, args: string[], lanes: readonly ReferenceLane[]): Promise<AsyncDisposable> {
   const child = spawn(program.path, args, {
     env: { ...process.env, ...program.env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = `${said}${text}`.slice(-4_000)));
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output = `${output}${text}`.slice(-4_000)));
   const exited = once(child, 'exit');
   const deadlineMs = Date.now() + startLimitMs;
   const isReady = async () => (await Promise.all(lanes.map(({ path }) => accepts(path)))).every(Boolean);
   while (!(await isReady())) {
     if (child.exitCode !== null || Date.now() > deadlineMs) {
       child.kill();
-      throw new Error(`${program.path} does not start: ${said}`);
+      throw new Error(`${program.path} does not start: ${output}`);
     }
     await systemClock.sleep(20);
   }

@@ -14,7 +14,7 @@ export interface RecordedSession extends Session {
   readonly host: string;
 }
 
-export class Subject implements AsyncDisposable {
+export class ProxyUnderTest implements AsyncDisposable {
   readonly fixture: Fixture;
   readonly #owned: AsyncDisposableStack;
 
@@ -23,9 +23,9 @@ export class Subject implements AsyncDisposable {
     this.#owned = owned;
   }
 
-  static async open(deps: Partial<ProxyDeps> = {}): Promise<Subject> {
+  static async open(deps: Partial<ProxyDeps> = {}): Promise<ProxyUnderTest> {
     const owned = new AsyncDisposableStack();
-    return new Subject(owned.use(await openFixture({ sessionDomain, ...deps })), owned);
+    return new ProxyUnderTest(owned.use(await openFixture({ sessionDomain, ...deps })), owned);
   }
 
   get port(): number {
