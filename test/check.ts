@@ -1,6 +1,6 @@
 /**
- * What `npm run check` runs: every script `check:…` of package.json, as many at a time as there are cores. It ends with the commands that
- * repeat just what failed.
+ * The program of `npm run check`: runs every script `check:…` of package.json, one per core at a time, and prints the commands that repeat
+ * the failed ones.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -16,6 +16,6 @@ const failed = await runGates({
   print: (text) => void process.stdout.write(text),
 });
 if (failed.length > 0) {
-  process.stdout.write(['To run again what failed:', ...failed.map((name) => `  npm run ${name}`), ''].join('\n'));
+  process.stdout.write(['To repeat what failed:', ...failed.map((name) => `  npm run ${name}`), ''].join('\n'));
 }
 process.exitCode = failed.length > 0 ? 1 : 0;

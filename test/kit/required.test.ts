@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import { parseRequired, unmet } from './required.ts';
 import type { Missing } from './required.ts';
 
-const missing: Missing[] = [{ part: 'stores', what: 'what needs MongoDB and Redis', why: 'there is no redis-server' }];
+const missing: Missing[] = [
+  { part: 'stores', what: 'tests that need MongoDB and Redis', why: 'there is no redis-server' },
+];
 const skippedTests = ['a.test.ts: on MongoDB'];
 
 test('without the variable, nothing is required', () => {
@@ -11,7 +13,7 @@ test('without the variable, nothing is required', () => {
 
 test('all: every missing part and every skipped test fails the run', () => {
   expect(unmet(parseRequired('all'), missing, skippedTests)).toEqual([
-    'what needs MongoDB and Redis: there is no redis-server',
+    'tests that need MongoDB and Redis: there is no redis-server',
     'a.test.ts: on MongoDB',
   ]);
   expect(unmet(parseRequired('all'), [], [])).toEqual([]);

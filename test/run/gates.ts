@@ -5,14 +5,14 @@ import { tryCommand } from '../../setup/command.ts';
 export interface GateRun {
   /** Commands by name. They are words with spaces between them, without quotes. */
   readonly gates: Readonly<Record<string, string>>;
-  /** How many run at a time. */
+  /** The number of gates that run at a time. */
   readonly concurrency: number;
   readonly print: (text: string) => void;
 }
 
 /**
- * Runs all gates to their end, several at a time. Prints one after the other, in the order of the list: a line with its time, and what it
- * has printed itself if it failed. Returns the names of those that failed.
+ * Runs all gates to their end, several at a time. Prints them in the order of the list: a line with the duration, and the output of a
+ * failed gate. Returns the names of the failed gates.
  */
 export async function runGates({ gates, concurrency, print }: GateRun): Promise<string[]> {
   const permits = new Semaphore(concurrency);

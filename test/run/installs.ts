@@ -1,4 +1,4 @@
-/** Installs what tests call, as far as this machine and its user allow, and leaves nothing else on the PATH. */
+/** Installs the programs that tests call, as far as this machine and its user allow, and removes all others from the PATH. */
 import { findProgram } from '../../setup/command.ts';
 import { caddyProgram } from '../compose/caddy-program.ts';
 import { containedMongo } from '../compose/mongodb-runtime.ts';
@@ -22,13 +22,13 @@ import { hasPackages, installTools, linkPrograms, systemPath } from '../kit/pack
 /** Why no engine of a kind can be started. */
 export type EngineProblems = Readonly<Record<EngineKind, string | undefined>>;
 
-/** Returns what engines lack; the rest is gathered in `missing`. `programs` is the folder that becomes the PATH. */
+/** Returns why engines cannot start, and adds other problems to `missing`. `programs` is the folder that becomes the PATH. */
 export async function installAll(packages: AptPackages, missing: Missing[], programs: string): Promise<EngineProblems> {
   const packaged = await hasPackages();
   const npm = await findProgram('npm');
   if (packaged) process.env['PATH'] = systemPath();
   const tools = await installTools(packages);
-  if (tools !== undefined) missing.push({ part: 'tools', what: 'what calls curl, git or openssl', why: tools });
+  if (tools !== undefined) missing.push({ part: 'tools', what: 'tests that call curl, git or openssl', why: tools });
   const schemathesis = await installSchemathesis(packages);
   if (schemathesis !== undefined) missing.push({ part: 'tools', what: 'the API with schemathesis', why: schemathesis });
   const chromium = await installChromium(packages);
@@ -57,9 +57,9 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
     const program = await packages.terminal.during(`Preparing ${name}`, async () => await proxyProgram(name));
     if ('missing' in program) missing.push({ part: 'tools', what: `the proxy beside ${name}`, why: program.missing });
   }
-  // What it lacks is said once more where it is started.
+  // `openSharedServers` reports the problem again.
   await installSharedServers(packages);
-  await packages.terminal.during('Making images for the deployment with docker-compose', prepareStandIns);
+  await packages.terminal.during('Building images for the deployment with docker-compose', prepareStandIns);
   if (packaged) {
     await linkPrograms(programs, { node: process.execPath, ...(npm !== undefined && { npm }) });
     process.env['PATH'] = programs;
@@ -67,7 +67,7 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   return engines;
 }
 
-/** Makes what takes longest of the stand-in images, which is kept. Their test says what it lacks. */
+/** Builds and caches the parts of the stand-in images that take longest. Their test reports problems. */
 async function prepareStandIns(): Promise<void> {
   if ((await composeProblem()) !== undefined) return;
   await caddyProgram();

@@ -1,13 +1,13 @@
-/** Signals during a run of tests: they end the tests, and then this process stops what it has started. */
+/** Signals during a test run: they stop the tests, and then this process stops its servers. */
 import type { ChildProcess } from 'node:child_process';
 
 export interface Interruption {
   signal: NodeJS.Signals | undefined;
-  /** The vitest that runs now. */
+  /** The process of vitest. */
   child: ChildProcess | undefined;
 }
 
-/** Hands signals on to the tests, and lets this process live until it has stopped its servers. */
+/** Forwards signals to the tests, and keeps this process running until it has stopped its servers. */
 export function onSignal(): Interruption {
   const interrupted: Interruption = { signal: undefined, child: undefined };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -9,20 +9,20 @@ Runs all tests once, or those whose path contains a filter, and starts the serve
   --no-install   install no packages; tests that need them are skipped
   --help         this text
 
-As root on Debian and Ubuntu, missing packages are installed with apt-get: at a terminal after you agree; where CI is set, or there
-is no terminal, without a question. Servers in use: MONGODB_URL and REDIS_URL name others than those that are started.
+As root on Debian and Ubuntu, missing packages are installed with apt-get: at a terminal after you agree; without a question if CI is
+set or there is no terminal. MONGODB_URL and REDIS_URL name servers to use instead of starting new ones.
 `;
 
 export interface RunOptions {
   readonly help: boolean;
   readonly install: InstallPolicy;
-  /** For vitest, without the choice of projects. */
+  /** The arguments for vitest, without the projects. */
   readonly vitestArgs: string[];
-  /** The projects that were chosen; empty for all of them. */
+  /** The chosen projects; empty for all. */
   readonly chosen: string[];
 }
 
-/** Takes what is ours out of the arguments; the rest goes to vitest. */
+/** Separates the options of `npm test` from those of vitest. */
 export function parseOptions(args: readonly string[], environment: NodeJS.ProcessEnv): RunOptions {
   const chosen: string[] = [];
   const vitestArgs: string[] = [];
@@ -41,7 +41,7 @@ export function parseOptions(args: readonly string[], environment: NodeJS.Proces
   };
 }
 
-/** A script must go on without a person: only someone at a terminal is asked. */
+/** A script must not wait for an answer: only a user at a terminal is asked. */
 function installPolicy(args: readonly string[], { CI }: NodeJS.ProcessEnv): InstallPolicy {
   if (args.includes('--no-install')) return 'no';
   const isAutomatic = args.includes('--yes') || (CI !== undefined && CI !== '' && CI !== 'false');

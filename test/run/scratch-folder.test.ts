@@ -13,7 +13,7 @@ afterEach(() => {
   else process.env['TMPDIR'] = before;
 });
 
-test('becomes the folder of temporary files, in the place that TMPDIR names, and is removed', async () => {
+test('becomes the folder of temporary files, inside TMPDIR, and is removed', async () => {
   await using parent = await temporaryFolder();
   process.env['TMPDIR'] = parent.path;
   const scratch = await openScratchFolder();
@@ -23,7 +23,7 @@ test('becomes the folder of temporary files, in the place that TMPDIR names, and
   await expect(access(scratch.path)).rejects.toThrow('ENOENT');
 });
 
-test('leaves the folder on a disk as it was, also when the test of a run opens one', async () => {
+test('keeps the folder on the disk, also when a scratch folder is opened inside another', async () => {
   await using run = await openScratchFolder();
   const onDisk = diskFolder();
   const scratch = await openScratchFolder();
@@ -32,7 +32,7 @@ test('leaves the folder on a disk as it was, also when the test of a run opens o
   expect(diskFolder()).toBe(onDisk);
 });
 
-test('finds a place without TMPDIR', async () => {
+test('is created without TMPDIR', async () => {
   delete process.env['TMPDIR'];
   const scratch = await openScratchFolder();
   expect(tmpdir()).toBe(scratch.path);

@@ -1,4 +1,4 @@
-/** Where a test run keeps its data: in memory where there is enough, because tests sync thousands of times, and disks are slow at it. */
+/** The folder for the data of a test run: in memory if there is enough, because tests sync thousands of times, which disks do slowly. */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { diskFolderVariable } from '../kit/machine/disk-folder.ts';
 
 const memoryFolder = '/dev/shm';
 
-/** A whole run keeps about 3 GiB on two cores: engines with their images, MongoDB, and the platforms that run at a time. */
+/** A whole run stores about 3 GiB on two cores: engines with their images, MongoDB, and the platforms that run at a time. */
 const minBytesPerCore = 4 * 1024 ** 3;
 
 /** A folder that is removed when it is disposed. */
@@ -16,14 +16,14 @@ export interface ScratchFolder extends AsyncDisposable {
 }
 
 /**
- * Creates a folder for a run, and makes it the folder of temporary files of this process and of those that it starts. A `TMPDIR` in
- * the environment names another place for it.
+ * Creates a folder for a run, and makes it the folder of temporary files of this process and its child processes. If `TMPDIR` is set,
+ * the folder is created there.
  */
 export async function openScratchFolder(): Promise<ScratchFolder> {
   const before = { TMPDIR: process.env['TMPDIR'], [diskFolderVariable]: process.env[diskFolderVariable] };
   const chosen = before.TMPDIR;
   const parent = chosen || ((await hasMemory()) ? memoryFolder : tmpdir());
-  // Short and without capital letters: podman allows 50 characters for a folder, and takes a path with capitals for no path.
+  // Short and without capital letters: podman allows 50 characters for a folder, and rejects a path with capitals.
   const path = join(parent, `berth-${randomBytes(3).toString('hex')}`);
   await mkdir(path, { mode: 0o700 });
   process.env[diskFolderVariable] = tmpdir();
@@ -40,7 +40,7 @@ export async function openScratchFolder(): Promise<ScratchFolder> {
   };
 }
 
-/** Whether there is a file system in memory that programs can be run from, with as much space and memory as a run needs. */
+/** Whether there is a file system in memory that allows programs, with the space and memory that a run needs. */
 async function hasMemory(): Promise<boolean> {
   const needed = availableParallelism() * minBytesPerCore;
   try {

@@ -14,7 +14,7 @@ import type { Missing } from '../kit/required.ts';
 import { openSharedServers } from '../kit/servers/shared-servers.ts';
 import type { EngineProblems } from './installs.ts';
 
-/** An engine that had locked itself up. */
+/** A restart of an engine after a deadlock. */
 export interface Restart {
   readonly kind: EngineKind;
   readonly restarting: Promise<void>;
@@ -23,9 +23,9 @@ export interface Restart {
 export interface ServerOptions {
   readonly packages: AptPackages;
   readonly problems: EngineProblems;
-  /** Gathers what cannot be tested here, and why. */
+  /** Collects the parts that cannot be tested here, with the reasons. */
   readonly missing: Missing[];
-  /** Gathers which engines had locked themselves up and were started anew. */
+  /** Collects the restarts of engines after deadlocks. */
   readonly restarted: Restart[];
   readonly needsEngines: boolean;
 }
@@ -40,13 +40,13 @@ export async function openServers(
     openSharedServers(options.packages, owned),
   ]);
   if (!('missing' in shared)) return { ...environmentOf(engines), ...urlsOf(shared) };
-  options.missing.push({ part: 'stores', what: 'what needs MongoDB and Redis', why: shared.missing });
+  options.missing.push({ part: 'stores', what: 'tests that need MongoDB and Redis', why: shared.missing });
   return environmentOf(engines);
 }
 
 /**
- * One after the other: an engine deletes the firewall rules of others when it starts. The modern one is the first in the result: a
- * container on it costs a third less CPU time, and it does not deadlock (`engine-watch.ts`).
+ * One after the other, because an engine deletes the firewall rules of others when it starts. The modern engine is the first in the
+ * result: a container on it costs a third less CPU time, and it does not deadlock (`engine-watch.ts`).
  */
 async function openEngines(options: ServerOptions, owned: AsyncDisposableStack): Promise<TestEngine[]> {
   const { missing, packages, problems } = options;
@@ -57,7 +57,7 @@ async function openEngines(options: ServerOptions, owned: AsyncDisposableStack):
     else if (kind === 'stable') await addHostEngine(engines, missing, engine);
     else missing.push({ part: 'modern-docker', what: 'stories on a modern Docker Engine', why: engine });
   }
-  // After the start of an engine, because it loads the part of the kernel that tracks connections.
+  // After the start of an engine, which loads the kernel module that tracks connections.
   owned.use(await forgetEndedConnections());
   for (const { kind, version } of engines) packages.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
   return engines;
@@ -84,15 +84,15 @@ async function tryToStart(
   }
 }
 
-/** Where none can be started, the engine that this machine runs anyway serves: a laptop, a hosted CI runner. */
+/** Uses the machine's own engine if none can be started, as on a laptop or a hosted CI runner. */
 async function addHostEngine(engines: TestEngine[], missing: Missing[], problem: string): Promise<void> {
   const host = process.env['DOCKER_HOST'] || 'unix:///var/run/docker.sock';
-  const lack = async () => {
+  const problemOfHost = async () => {
     if ((await staticBusybox()) === undefined) return problem;
-    if ((await pingEngine(host)) !== 'answers') return `${problem}, and none answers at ${host}`;
+    if ((await pingEngine(host)) !== 'answers') return `${problem}, and no engine answers at ${host}`;
     return (await findProgram('docker')) === undefined ? 'there is no docker command' : undefined;
   };
-  const why = await lack();
+  const why = await problemOfHost();
   if (why !== undefined) {
     missing.push({ part: 'docker', what: 'stories in containers', why });
     return;
@@ -102,12 +102,12 @@ async function addHostEngine(engines: TestEngine[], missing: Missing[], problem:
   engines.push({ kind: 'stable', host, version });
 }
 
-/** How tests learn which engines there are; the components' own tests run on the first, and those for every engine on the other one too. */
+/** The variables with the engines. Tests of components run on the first engine, and tests for every engine also on the other. */
 function environmentOf(engines: readonly TestEngine[]): Record<string, string> {
   return { [enginesVariable]: JSON.stringify(engines), ...(engines[0] && { DOCKER_HOST: engines[0].host }) };
 }
 
-/** How stories, and the drivers' own tests, learn where MongoDB and Redis are. */
+/** The variables with the URLs of MongoDB and Redis, for stories and for tests of drivers. */
 function urlsOf(shared: SharedServers): Record<string, string> {
   return {
     [sharedServersVariable]: JSON.stringify(shared),

@@ -1,4 +1,4 @@
-/** A run of tests: units while servers start, then the others, and again what failed for an engine that had locked itself up. */
+/** A test run: units while servers start, then the other tests, then again the files that failed if an engine deadlocked. */
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Terminal } from '../../setup/terminal.ts';
@@ -15,18 +15,18 @@ import type { FileResult } from './vitest.ts';
 export interface TestRunParts {
   readonly options: RunOptions;
   readonly terminal: Terminal;
-  /** For what the run needs until its end. */
+  /** The folder for files of the run. */
   readonly folder: string;
-  /** Gathers what cannot be tested here, and why. */
+  /** Collects the parts that cannot be tested here, with the reasons. */
   readonly missing: Missing[];
   readonly interrupted: Interruption;
 }
 
 export class TestRun {
-  /** Of each file, by its path. A file that was run again counts as it went then. */
+  /** The last result of each file, by its path. */
   readonly results = new Map<string, FileResult>();
   readonly #parts: TestRunParts;
-  /** Engines that had locked themselves up and were started anew. */
+  /** The restarts of engines after deadlocks. */
   readonly #restarted: Restart[] = [];
   #reports = 0;
 
@@ -34,7 +34,7 @@ export class TestRun {
     this.#parts = parts;
   }
 
-  /** Runs all tests that the options choose, and returns the exit code once all servers are stopped again. */
+  /** Runs the tests that the options choose, and returns the exit code when all servers have stopped. */
   async all(): Promise<number> {
     const { options, terminal, folder, missing, interrupted } = this.#parts;
     const projects = await projectsFor(options.vitestArgs, options.chosen, join(folder, 'files.json'));
@@ -54,17 +54,17 @@ export class TestRun {
     const [unitCode, environment] = await Promise.all([units(), openServers(servers, owned)]);
     if (interrupted.signal !== undefined) return 128 + constants.signals[interrupted.signal];
     const code = await this.#vitest(others, environment);
-    return (await this.#againIfLocked(code, environment)) || unitCode;
+    return (await this.#repeatAfterDeadlock(code, environment)) || unitCode;
   }
 
-  /** Runs the files that failed once more if an engine had locked itself up, and returns the exit code that counts. */
-  async #againIfLocked(code: number, environment: Readonly<Record<string, string>>): Promise<number> {
+  /** Repeats the files that failed if an engine deadlocked, and returns the final exit code. */
+  async #repeatAfterDeadlock(code: number, environment: Readonly<Record<string, string>>): Promise<number> {
     if (code === 0 || this.#restarted.length === 0 || this.#parts.interrupted.signal !== undefined) return code;
     const failed = [...this.results.values()].filter(({ status }) => status === 'failed');
     if (failed.length === 0) return code;
     await Promise.allSettled(this.#restarted.map(({ restarting }) => restarting));
     const kinds = [...new Set(this.#restarted.map(({ kind }) => kind))];
-    this.#parts.terminal.say(`The ${kinds.join(' and ')} Docker Engine had locked itself up: what failed is run again`);
+    this.#parts.terminal.say(`The ${kinds.join(' and ')} Docker Engine deadlocked: repeating the files that failed`);
     return await this.#vitest(
       [],
       environment,
@@ -85,7 +85,7 @@ export class TestRun {
   }
 }
 
-/** Tests write to the terminal at the same time: only what is finished is worth a line. */
+/** A terminal without progress lines, which would mix with the output of tests. */
 function withoutProgress(terminal: Terminal): Terminal {
   return { ...terminal, during: async (_what, work) => await work(() => {}) };
 }

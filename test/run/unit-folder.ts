@@ -1,4 +1,4 @@
-/** The folder of temporary files of the units, also of those that vitest runs alone: in memory, and removed at the end. */
+/** The folder of temporary files of the units, also when vitest runs without `npm test`: in memory, and removed at the end. */
 import { openScratchFolder } from './scratch-folder.ts';
 import type { ScratchFolder } from './scratch-folder.ts';
 

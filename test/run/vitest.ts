@@ -1,4 +1,4 @@
-/** Runs vitest in a process of its own: which projects have files for given arguments, and the tests of some of them. */
+/** Runs vitest in its own process: lists the projects that have files for given arguments, and runs tests. */
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const program = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url));
 
-/** The part of vitest's JSON report that is counted. */
+/** The used part of vitest's JSON report. */
 const report = z.object({
   testResults: z.array(
     z.object({
@@ -30,13 +30,13 @@ export type FileResult = z.infer<typeof report>['testResults'][number];
 
 const listed = z.array(z.object({ projectName: z.string() }));
 
-/** The projects that have files for these arguments. Their list is written to a file, where nothing else is printed. */
+/** The projects that have files for these arguments. vitest writes the list to a file, because its output may contain other lines. */
 export async function projectsFor(
   args: readonly string[],
   chosen: readonly string[],
   listFile: string,
 ): Promise<string[]> {
-  const listing = [program, 'list', '--filesOnly', `--json=${listFile}`, ...toChoose(chosen), ...args];
+  const listing = [program, 'list', '--filesOnly', `--json=${listFile}`, ...projectArgs(chosen), ...args];
   await runCommand(process.execPath, listing, { cwd: root });
   const files = listed.parse(JSON.parse(await readFile(listFile, 'utf8')));
   return [...new Set(files.map(({ projectName }) => projectName))];
@@ -45,7 +45,7 @@ export async function projectsFor(
 export interface VitestRun {
   readonly args: readonly string[];
   readonly projects: readonly string[];
-  /** Besides that of this process. */
+  /** Variables in addition to those of this process. */
   readonly environment: Readonly<Record<string, string>>;
   readonly reportFile: string;
   readonly interrupted: Interruption;
@@ -54,7 +54,7 @@ export interface VitestRun {
 /** Runs tests, and returns vitest's exit code. */
 export async function runVitest({ args, projects, environment, reportFile, interrupted }: VitestRun): Promise<number> {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
-  const child = spawn(process.execPath, [program, 'run', ...reporters, ...toChoose(projects), ...args], {
+  const child = spawn(process.execPath, [program, 'run', ...reporters, ...projectArgs(projects), ...args], {
     cwd: root,
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -66,16 +66,16 @@ export async function runVitest({ args, projects, environment, reportFile, inter
   });
 }
 
-/** What a run of vitest reported of each file; nothing if it ended before that. */
+/** The results of each file in a report of vitest; empty if vitest ended before it wrote one. */
 export async function readReport(file: string): Promise<FileResult[]> {
   const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined) return [];
   const byFile = Map.groupBy(report.parse(JSON.parse(text)).testResults, ({ name }) => name);
-  return Array.from(byFile.values(), together);
+  return Array.from(byFile.values(), merged);
 }
 
-/** A file that ran in two projects, on an engine each, counts as one file with twice as many tests. */
-function together(results: FileResult[]): FileResult {
+/** Merges the results of a file that ran in two projects, one for each engine. */
+function merged(results: FileResult[]): FileResult {
   return results.reduce((one, other) => ({
     name: one.name,
     status: one.status === 'failed' ? one.status : other.status,
@@ -85,7 +85,7 @@ function together(results: FileResult[]): FileResult {
   }));
 }
 
-/** Projects that are named for another one: on the modern engine, which is there only once the engine is, and apart. */
-function toChoose(projects: readonly string[]): string[] {
+/** The arguments that choose projects, including `docker-other` and `drivers-apart`, which exist only in some runs. */
+function projectArgs(projects: readonly string[]): string[] {
   return projects.map((name) => `--project=${name === 'docker' || name === 'drivers' ? `${name}*` : name}`);
 }
