@@ -26,7 +26,7 @@ const buildx = await clientProgram('docker-buildx');
 
 const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
-/** Each line is an attack on a tool that has had the mistake. */
+/** Each line is an attack that has worked on some tool. */
 const hostileMessage = [
   'Draw `circles` "round" $(touch pwned) <script>alert(1)</script> | [link](https://evil.example)',
   '',
@@ -85,8 +85,8 @@ describe.skipIf(!engine)('the deploy action', () => {
     const git = async (...args: string[]) => await runCommand('git', args, { cwd: probe.workspace });
     await git('init', '--quiet', '--initial-branch', 'main');
     await git('add', 'Dockerfile');
-    const who = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', '-c', 'commit.gpgsign=false'];
-    await git(...who, 'commit', '--quiet', '--cleanup=verbatim', '--file', 'message');
+    const author = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', '-c', 'commit.gpgsign=false'];
+    await git(...author, 'commit', '--quiet', '--cleanup=verbatim', '--file', 'message');
     return { job: probe, hash: (await git('rev-parse', 'HEAD')).trim() };
   }
 
@@ -111,7 +111,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     return environments.find(({ name }) => name === 'default')?.image_tag;
   }
 
-  test('the workflow of its README builds, deploys and waits, whatever the commit message contains', async () => {
+  test('the workflow of its README builds, deploys and waits, with a hostile commit message', async () => {
     const readme = await readFile(join(import.meta.dirname, '../../action/README.md'), 'utf8');
     const [, snippet = ''] = /```yaml\n([^]*?)```/.exec(readme) ?? [];
     const workflow = parse(snippet) as {
@@ -146,7 +146,7 @@ describe.skipIf(!engine)('the deploy action', () => {
       },
     ]);
 
-    // Nothing of the message has become a command, a variable or a mark in the summary.
+    // No part of the message became a command, a variable or markup in the summary.
     expect(step.environment).toBe('');
     expect(Object.keys(step.state).toSorted()).toEqual(['docker-config', 'is-post']);
     const names = new Set(step.commands.map(({ name }) => name));
@@ -160,7 +160,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect(step.summary).toMatch(/<th>Time<\/th><td>\d+\.\d s/);
     expect(step.summary).not.toMatch(/<script|`|\[link\]|EVIL/);
 
-    // The deploy token, the ID token and the log-in of docker are masked; the URL of the session is in the outputs alone.
+    // The deploy token, the ID token and the log-in of docker are masked; the URL of the session is in the outputs only.
     const masks = step.commands.flatMap(({ name, data }) => (name === 'add-mask' ? data : []));
     expect(masks).toEqual([
       expect.stringMatching(/^eyJ/),
@@ -172,7 +172,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect(await readdir(job.temp)).toEqual([]);
   });
 
-  test('it masks the token before it prints anything, and uploads an archive without Docker', async () => {
+  test('the step masks the token before it prints other lines, and uploads an archive without Docker', async () => {
     const { job, hash } = await jobOf('Second');
     const bin = join(folder, 'no-programs');
     const inputs = withToken({ service: 'uploaded', archive, tags: 'v1, v1.0' });
@@ -239,7 +239,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_reason: 'external' });
   });
 
-  test('a backend that is late fails the step', async () => {
+  test('a backend that is not ready in time fails the step', async () => {
     const { job, hash } = await jobOf('Sixth');
     const step = await job.main(
       withToken({ service: 'late', image: deaf, 'ready-timeout-seconds': '1' }),
@@ -251,11 +251,11 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_kind: 'hard' });
   });
 
-  test('an image that another deployment has set meanwhile stays', async () => {
+  test('a rollback keeps an image that another deployment has set meanwhile', async () => {
     const { job, hash } = await jobOf('Other');
     const inputs = withToken({ service: 'contested', archive, tags: 'v1', 'wait-for-ready': false });
     const { outputs } = await job.main(inputs, runnerOf(hash));
-    // Within this time, the other deployment notices this one and sets its image.
+    // Enough time for the other deployment to notice this one and to set its image.
     const options = { 'rollback-on-failure': true, 'ready-timeout-seconds': '10' };
     const running = job.main(withToken({ service: 'contested', image: deaf, ...options }), runnerOf(hash));
     await expect.poll(async () => await imageOfDefault('contested')).not.toBe(outputs['digest']);
@@ -267,7 +267,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect([step.code, await imageOfDefault('contested')]).toEqual([1, 'v1']);
   });
 
-  test('a trust rule without connect and read deploys, and the failure to wait or roll back names the scope', async () => {
+  test('a trust rule without connect and read allows a deployment, and the error of a wait or rollback names the missing scope', async () => {
     const { job, hash } = await jobOf('Narrow');
     const rule = JSON.stringify({ issuer: issuer.url, repository: 'acme/narrow' });
     expect((await api(platform, '/v2/account/home/trust', { method: 'POST', body: rule })).status).toBe(201);

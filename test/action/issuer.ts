@@ -1,4 +1,4 @@
-/** An issuer of ID tokens, as GitHub is one: it publishes its keys, and gives a job a token for the audience that it asks for. */
+/** An issuer of ID tokens like GitHub: it publishes its keys, and issues a token to a job for the requested audience. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';

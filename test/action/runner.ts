@@ -31,25 +31,25 @@ interface Command {
 
 export interface StepResult {
   readonly code: number | null;
-  /** Everything that the process has written. */
+  /** The whole output of the process. */
   readonly raw: string;
-  /** What the page of the run shows: no commands, secrets replaced. */
+  /** The log on the page of the run: without commands, and with masked secrets. */
   readonly log: string;
   readonly commands: readonly Command[];
   readonly outputs: Variables;
   readonly state: Variables;
   readonly summary: string;
-  /** What the step has set for later steps. */
+  /** The variables and paths that the step has set for later steps. */
   readonly environment: string;
 }
 
-/** Ends a step once its log and its state match. */
+/** A signal that ends a step when its log and state match. */
 export interface StepSignal {
   readonly name: NodeJS.Signals;
   readonly when: RegExp;
 }
 
-/** A job on a machine of its own, with a workspace. */
+/** A job with its own home folder, temporary folder and workspace. */
 export class Job {
   readonly workspace: string;
   readonly temp: string;
@@ -71,12 +71,12 @@ export class Job {
     return job;
   }
 
-  /** Runs the step, and returns what the runner would do with its output. */
+  /** Runs the step, and interprets its output as the runner does. */
   async main(inputs: With, env: Variables = {}, signal?: StepSignal): Promise<StepResult> {
     return await this.#run(action.runs.main, { ...inputVariables(inputs), ...env }, signal);
   }
 
-  /** Runs the post step, with what the step has kept. */
+  /** Runs the post step, with the state that the step has saved. */
   async post(inputs: With, state: Variables, env: Variables = {}): Promise<StepResult> {
     const kept = Object.fromEntries(Object.entries(state).map(([name, value]) => [`STATE_${name}`, value]));
     return await this.#run(action.runs.post, { ...inputVariables(inputs), ...kept, ...env });
@@ -127,7 +127,7 @@ function sendWhen(child: ChildProcess, stateFile: string, { name, when }: StepSi
   });
 }
 
-/** The variables of inputs: names in upper case, hyphens kept, defaults applied, as `using: node24` gets them. */
+/** The variables of inputs, as `using: node24` receives them: names in upper case, hyphens kept, defaults applied. */
 function inputVariables(inputs: With): Variables {
   const unknown = Object.keys(inputs).find((name) => !(name in action.inputs));
   if (unknown !== undefined) throw new Error(`action.yml has no input "${unknown}"`);
@@ -139,7 +139,7 @@ function inputVariables(inputs: With): Variables {
   );
 }
 
-/** Reads the log line by line, as the runner does: commands are executed, unless they are stopped. */
+/** Reads the log line by line, as the runner does: commands are executed unless `stop-commands` disables them. */
 function interpret(raw: string): Pick<StepResult, 'log' | 'commands'> {
   const commands: Command[] = [];
   const secrets: string[] = [];

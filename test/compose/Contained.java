@@ -4,8 +4,8 @@ import java.net.ServerSocket;
 import java.net.Socket;
 
 /**
- * Runs the protocol server in a container, reachable from other containers, until it is stopped. By itself the server listens on
- * 127.0.0.1 only, and ends with its standard input. Argument: port.
+ * Runs the protocol server in a container, reachable from other containers, until it is stopped. Without this class, the server
+ * listens on 127.0.0.1 only, and ends with its standard input. Argument: port.
  */
 public class Contained {
   public static void main(String[] args) throws Exception {
@@ -43,7 +43,7 @@ public class Contained {
       try {
         task.run();
       } catch (Exception ended) {
-        // One side has gone: so does the other.
+        // One side has disconnected, so the other is closed.
       }
     });
     thread.setDaemon(true);

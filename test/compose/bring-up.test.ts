@@ -43,7 +43,7 @@ describe.skipIf(missing !== undefined)(
       expect((await fetch(session.url)).status).toBe(410);
     });
 
-    test('a session has a host of its own, over TLS with the certificate for all of them', async () => {
+    test('each session has its own host, over TLS with the wildcard certificate', async () => {
       const session = await connect({ key: 'host', url_form: 'host' });
       const { hostname } = new URL(session.url);
       expect(hostname).toMatch(/^[a-z2-7]{52}\.sessions\.berth\.test$/);
@@ -79,7 +79,7 @@ describe.skipIf(missing !== undefined)(
       expect([again.spawned, again.backend_id]).toEqual([false, session.backend_id]);
     });
 
-    test('no session is lost when Redis restarts empty', async () => {
+    test('no session is lost when Redis restarts without data', async () => {
       const session = await connect({ key: 'redis' });
       expect((await fetch(session.url)).status).toBe(200);
       const ask = `REDISCLI_AUTH=$(sed -n 's/^requirepass //p' /run/secrets/redis.conf) redis-cli flushall`;
@@ -90,7 +90,7 @@ describe.skipIf(missing !== undefined)(
       expect((await fetch(next.url)).status).toBe(200);
     });
 
-    test('registry, API and proxy can be started twice, and pushes go through both registries', async () => {
+    test('registry, API and proxy can be scaled to two, and pushes use both registries', async () => {
       const session = await connect({ key: 'scaled' });
       const components = ['registry', 'api', 'proxy'] as const;
       const up = ['up', '--detach', '--no-build', '--no-deps', '--wait'];
@@ -99,7 +99,7 @@ describe.skipIf(missing !== undefined)(
         ...components.flatMap((component) => ['--scale', `${component}=2`]),
         ...components,
       );
-      // Caddy looks them up every two seconds, and sends requests to either.
+      // Caddy resolves the registries every two seconds, and sends requests to both.
       let pushes = 0;
       const pushedThrough = async () => {
         const image = await testImage('serve', `push-${(pushes += 1)}`);
@@ -113,8 +113,8 @@ describe.skipIf(missing !== undefined)(
     });
 
     test('berth is a command in the containers, with the settings of their process', async () => {
-      const said = await deployment.compose.run('exec', '--no-TTY', 'registry', 'berth', 'quota', '--json');
-      expect(JSON.parse(said.split('\n', 1)[0] ?? '')).toMatchObject({ account });
+      const output = await deployment.compose.run('exec', '--no-TTY', 'registry', 'berth', 'quota', '--json');
+      expect(JSON.parse(output.split('\n', 1)[0] ?? '')).toMatchObject({ account });
     });
 
     test('the containers of Berth do not run as root, and no configuration contains a password', async () => {
@@ -137,7 +137,7 @@ describe.skipIf(missing !== undefined)(
       return connectResponse.parse(await ask(`/v2/service/${account}/serve/connect`, request));
     }
 
-    /** Asks the API; with a body it is a POST. */
+    /** Sends a request to the API: a POST if there is a body. */
     async function ask<Answer>(path: string, body?: object): Promise<Answer> {
       const headers = { authorization: `Bearer ${deployment.token}`, 'content-type': 'application/json' };
       const init = body && { method: 'POST', body: JSON.stringify(body) };
@@ -151,11 +151,11 @@ describe.skipIf(missing !== undefined)(
       return await (await fetch(`${deployment.apiUrl}/v2/backend/${id}/status/stream`)).text();
     }
 
-    /** Which registries were asked for the images of a service, by their logs. */
+    /** The registries that received requests for the images of a service, by their logs. */
     async function registriesOf(service: string): Promise<string[]> {
       const log = await deployment.compose.run('logs', '--no-color', 'registry');
-      const asked = log.split('\n').filter((line) => line.includes(`"repository":"${account}/${service}"`));
-      return [...new Set(asked.map((line) => line.split(' ', 1)[0] ?? ''))].toSorted();
+      const requests = log.split('\n').filter((line) => line.includes(`"repository":"${account}/${service}"`));
+      return [...new Set(requests.map((line) => line.split(' ', 1)[0] ?? ''))].toSorted();
     }
 
     async function containerOf({ backend_id: id }: ConnectResponse): Promise<string> {

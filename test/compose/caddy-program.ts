@@ -4,7 +4,7 @@ import { findProgram } from '../../setup/command.ts';
 import { cached, isThere } from '../kit/packages/cached.ts';
 import { debianKeyring, notDebian, unpackUnstable } from '../kit/packages/unstable-packages.ts';
 
-/** The path of Caddy, or why there is none. */
+/** The path of Caddy, or why it is missing. */
 export async function caddyProgram(): Promise<string | { readonly missing: string }> {
   const installed = await findProgram('caddy');
   if (installed !== undefined) return installed;

@@ -14,7 +14,7 @@ export async function composeProgram(): Promise<string | undefined> {
   return await modernProgram('bin/docker-compose');
 }
 
-/** Why `composeProgram` finds none, for reports. */
+/** Why `composeProgram` returns `undefined`, for reports. */
 export const noCompose = 'npm test has not unpacked docker-compose';
 
 export class Compose {
@@ -35,7 +35,7 @@ export class Compose {
     return await runCommand(this.#program, [...options, ...args], { env: this.#settings });
   }
 
-  /** The file with all variables filled in. */
+  /** The file with all variables resolved. */
   async config(): Promise<unknown> {
     return JSON.parse(await this.run('config', '--format', 'json'));
   }

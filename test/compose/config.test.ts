@@ -62,7 +62,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     }
   });
 
-  test('the services of other images have a health check, and the image of Berth has its own', async () => {
+  test('services with other images declare a health check, and the image of Berth contains one', async () => {
     const { services } = await read();
     for (const [name, each] of Object.entries(services)) {
       expect(each.healthcheck.test !== undefined).toBe(!components.includes(name));
@@ -147,7 +147,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     expect(others.flatMap(([, { ports }]) => ports).every(({ host_ip }) => host_ip === '127.0.0.1')).toBe(true);
   });
 
-  test('with a session domain, Caddy has a site and a certificate for all its hosts', async () => {
+  test('with a session domain, Caddy has a site and a certificate for all hosts of the domain', async () => {
     const none = await exampleWith('DOMAIN=berth.example');
     const unused = { SESSION_SITES: 'http://:7108', SESSION_TLS: '', ACME_DNS_OPTION: '' };
     expect(none.services['caddy']?.environment).toMatchObject(unused);
@@ -178,9 +178,9 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
     const mounts = await readFile(join(root, 'deploy/mounts.yml'), 'utf8');
     const example = await readFile(join(root, '.env.example'), 'utf8');
     const read = new Set(`${text}${mounts}`.match(/(?<=\$\{)[A-Z_]+/g));
-    const named = new Set(example.match(/(?<=^#?)[A-Z_]+(?==)/gm));
-    expect([...read].filter((name) => !named.has(name))).toEqual([]);
-    expect([...named].filter((name) => !read.has(name))).toEqual([]);
+    const listed = new Set(example.match(/(?<=^#?)[A-Z_]+(?==)/gm));
+    expect([...read].filter((name) => !listed.has(name))).toEqual([]);
+    expect([...listed].filter((name) => !read.has(name))).toEqual([]);
   });
 
   test('docker-compose reports a missing setting in .env', async () => {
@@ -195,7 +195,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
   });
 });
 
-test('deploy/make-secrets.sh creates secrets that Berth accepts, once, in a private folder', async () => {
+test('deploy/make-secrets.sh creates secrets that Berth accepts in a private folder, and keeps existing ones', async () => {
   await using folder = await temporaryFolder();
   const make = async () => {
     await runCommand('sh', [join(root, 'deploy/make-secrets.sh'), join(folder.path, 'secrets')]);

@@ -16,19 +16,19 @@ import { standIns } from './stand-ins.ts';
 
 const makeSecrets = fileURLToPath(new URL('../../deploy/make-secrets.sh', import.meta.url));
 
-const named = z.object({ image: z.string() });
+const service = z.object({ image: z.string() });
 
 /** The part of docker-compose.yml that names its images. */
 const images = z.object({
   services: z.object({
-    mongodb: named,
-    redis: named,
-    caddy: named,
+    mongodb: service,
+    redis: service,
+    caddy: service,
     registry: z.object({ build: z.object({ args: z.object({ NODE_IMAGE: z.string() }) }) }),
   }),
 });
 
-/** No machine resolves it. */
+/** A domain that no resolver knows. */
 export const sessionDomain = 'sessions.berth.test';
 
 export interface Deployment extends AsyncDisposable {
@@ -37,7 +37,7 @@ export interface Deployment extends AsyncDisposable {
   readonly apiUrl: string;
   readonly registry: string;
   readonly token: string;
-  /** Where Caddy listens for TLS. */
+  /** The port on which Caddy listens for TLS. */
   readonly httpsPort: number;
   /** The certificate for the hosts of sessions. */
   readonly certificate: string;
@@ -86,17 +86,17 @@ async function tearDown(engine: TestEngine, compose: Compose, node: string): Pro
   await tryCommand('docker', ['network', 'rm', `berth-${node}`], at);
 }
 
-/** Loads the stand-ins under the names in docker-compose.yml and the Dockerfile, so that the engine pulls nothing. */
+/** Loads the stand-ins under the names in docker-compose.yml and the Dockerfile, so that the engine pulls no image. */
 async function loadStandIns(engine: TestEngine, compose: Compose): Promise<void> {
   const { mongodb, redis, caddy, registry } = images.parse(await compose.config()).services;
-  const made = await standIns({
+  const standInImages = await standIns({
     node: registry.build.args.NODE_IMAGE,
     mongodb: mongodb.image,
     redis: redis.image,
     caddy: caddy.image,
   });
-  if ('missing' in made) throw new Error(made.missing);
-  for (const image of made) {
+  if ('missing' in standInImages) throw new Error(standInImages.missing);
+  for (const image of standInImages) {
     await runCommand('docker', ['load', '--quiet'], { env: { DOCKER_HOST: engine.host }, input: packImage(image) });
   }
 }
@@ -116,7 +116,7 @@ async function settingsFor(engine: TestEngine, folder: string) {
     DOCKER_SOCKET: socket,
     DOCKER_GID: `${(await stat(socket)).gid}`,
     SECRETS_FOLDER: secrets,
-    // An address that no other Redis or MongoDB of this machine uses, nor another run of this test.
+    // An address that no other Redis, MongoDB or run of this test on this machine uses.
     STORES_ADDRESS: `127.${randomInt(1, 255)}.${randomInt(1, 255)}.${randomInt(1, 255)}`,
     DOMAIN: '',
     SESSION_DOMAIN: sessionDomain,
@@ -134,7 +134,7 @@ async function settingsFor(engine: TestEngine, folder: string) {
   };
 }
 
-/** Makes a certificate for the hosts of sessions, as an operator gets it from an authority. */
+/** Creates a certificate for the hosts of sessions, like one that an authority issues to an operator. */
 async function makeCertificates(folder: string): Promise<string> {
   await mkdir(folder, { mode: 0o755 });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'sessions.key'];

@@ -1,4 +1,4 @@
-/** The protocol server with a Java runtime that is small enough for an image: 50 MB in place of 300. */
+/** The protocol server with a Java runtime that is small enough for an image: 50 MB instead of 300. */
 import { createHash } from 'node:crypto';
 import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const source = fileURLToPath(new URL('Contained.java', import.meta.url));
 const modules =
   'java.base,java.compiler,java.instrument,java.logging,java.management,java.naming,java.sql,jdk.unsupported';
 
-/** Folders with a Java runtime and with the server's classes, or why there are none. */
+/** Folders with a Java runtime and with the server's classes, or why they cannot be built. */
 export async function containedMongo(): Promise<{ runtime: string; classes: string } | { readonly missing: string }> {
   if ((await findProgram('jlink')) === undefined) return { missing: 'jlink is not installed' };
   const server = await protocolServer();
@@ -21,7 +21,7 @@ export async function containedMongo(): Promise<{ runtime: string; classes: stri
   try {
     const version = await runCommand('jlink', ['--version']);
     const runtime = await cached(`java-${nameOf(version, modules)}`, async (making) => {
-      // jlink makes the folder itself.
+      // jlink creates the folder itself.
       const flags = ['--no-header-files', '--no-man-pages', '--strip-java-debug-attributes', '--vm', 'server'];
       await runCommand('jlink', ['--add-modules', modules, ...flags, '--output', join(making, 'java')]);
     });

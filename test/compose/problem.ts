@@ -1,4 +1,4 @@
-/** Checks whether docker-compose.yml can be started on this machine, before anything is built for it. */
+/** Checks whether docker-compose.yml can be started on this machine, before images are built. */
 import { findProgram } from '../../setup/command.ts';
 import { modernFolder, staticBusybox } from '../kit/packages/docker-packages.ts';
 import { join } from 'node:path';
@@ -6,10 +6,10 @@ import { isThere } from '../kit/packages/cached.ts';
 import { caddyProblem } from './caddy-program.ts';
 import { composeProgram, noCompose } from './compose.ts';
 
-/** The programs from which, and with which, the stand-in images are built. */
+/** The programs that the stand-in images contain, or that build them. */
 const programs = ['docker', 'redis-server', 'java', 'javac', 'jlink', 'mvn', 'npm'];
 
-/** Returns the first thing that is missing, or undefined. */
+/** Returns the first missing requirement, or undefined. */
 export async function problem(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start a Docker Engine';
   if (!(await isThere(join(modernFolder(), 'usr/sbin/dockerd'))))

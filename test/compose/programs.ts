@@ -1,4 +1,4 @@
-/** Layers with programs of this machine, for images without a base system: with their libraries, and a shell if needed. */
+/** Layers with programs of this machine and their libraries, for images without a base system. */
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runCommand, tryCommand } from '../../setup/command.ts';
@@ -35,7 +35,7 @@ export async function smallSystem(users: readonly string[]): Promise<LayerEntry[
   const groups = lines.map((line) => `${line.split(':')[0]}:x:${line.split(':')[3]}:`);
   return [
     ...applets.map((name) => ({ path: `/bin/${name}`, link: 'busybox' })),
-    // Its list contains its own name, so this comes after the links.
+    // After the links, because the list of applets contains busybox itself.
     { path: '/bin/busybox', file: busybox, mode: 0o755 },
     { path: '/usr/bin/env', link: '/bin/busybox' },
     { path: '/etc/passwd', text: `${lines.join('\n')}\n` },

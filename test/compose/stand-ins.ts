@@ -12,7 +12,7 @@ import { folder, libraryPath, librariesOf, program, smallSystem } from './progra
 
 const path = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
-/** The stand-ins under the given names, or why one of them cannot be built here. */
+/** The stand-ins with these names, or why one cannot be built here. */
 export async function standIns(names: {
   readonly node: string;
   readonly mongodb: string;

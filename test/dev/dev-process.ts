@@ -1,4 +1,4 @@
-/** `berth dev` as a process, with the events that it writes. */
+/** `berth dev` as a process, with the events that it prints. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -57,15 +57,15 @@ export class DevProcess {
     this.ended = once(child, 'close').then(([code]) => code as number | null);
   }
 
-  /** The first event of a kind after a position, as soon as it is there. */
+  /** Waits for the first event of a kind after a position. */
   async event<Name extends DevEvent['event']>(
     name: Name,
-    { after = 0, fits = () => true }: { after?: number; fits?: (event: EventOf<Name>) => boolean } = {},
+    { after = 0, matches = () => true }: { after?: number; matches?: (event: EventOf<Name>) => boolean } = {},
   ): Promise<EventOf<Name>> {
     for (;;) {
       const found = this.events
         .slice(after)
-        .find((each): each is EventOf<Name> => each.event === name && fits(each as EventOf<Name>));
+        .find((each): each is EventOf<Name> => each.event === name && matches(each as EventOf<Name>));
       if (found) return found;
       if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
         throw new Error(`No event "${name}" before the end: ${this.#stderr}`);

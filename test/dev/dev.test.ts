@@ -16,13 +16,13 @@ import { devInTerminal, DevProcess } from './dev-process.ts';
 
 const [engine] = testEngines();
 
-/** A file that every build fetches from here, so that a test can hold a build up. */
+/** Serves a file that every build downloads, so that a test can delay a build. */
 const fetched = createServer((_request, response) => void mayBuild.then(() => response.end('ok')));
 fetched.listen(0, '127.0.0.1').unref();
 await once(fetched, 'listening');
 let mayBuild = Promise.resolve();
 
-/** Builds do not end before the result is called. */
+/** Delays builds until the returned function is called. */
 function holdBuilds(): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   mayBuild = promise;
@@ -37,7 +37,7 @@ CMD ["/bin/busybox", "sh", "/app/run.sh"]
 `;
 
 const script = `echo "serving $SESSION_BACKEND_KEY"
-trap 'echo told; exit 0' TERM
+trap 'echo stopping; exit 0' TERM
 /bin/busybox httpd -p "$PORT" -h /app/www
 while :; do /bin/busybox sleep 60 & wait $!; done
 `;
@@ -117,7 +117,7 @@ describe.skipIf(!engine)('berth dev', () => {
     return text;
   }
 
-  /** Changes files, and waits for the image with the changes. */
+  /** Changes files, and waits until the image with the changes is served. */
   async function served(change: () => Promise<void>): Promise<void> {
     const after = dev.events.length;
     await change();
@@ -140,10 +140,10 @@ describe.skipIf(!engine)('berth dev', () => {
     expect(await (await fetch(connected.status_url)).json()).toMatchObject({ status: 'ready' });
     const other = await connect('other/service', { key: 'room' });
     expect([other.backend_id, other.spawned]).toEqual([connected.backend_id, false]);
-    // The body may be empty; then there is no key.
+    // Without a body, the connect has no key.
     expect((await connect('any/thing')).spawned).toBe(true);
-    await dev.event('log', { fits: ({ line }) => line === 'serving room' });
-    await dev.event('backend', { fits: ({ status, details }) => status === 'ready' && details === 'key "room"' });
+    await dev.event('log', { matches: ({ line }) => line === 'serving room' });
+    await dev.event('backend', { matches: ({ status, details }) => status === 'ready' && details === 'key "room"' });
   });
 
   test('serves the other endpoints: status stream, lists, logs, v1', async () => {
@@ -169,14 +169,14 @@ describe.skipIf(!engine)('berth dev', () => {
     expect(stdout).toContain('"Unauthorized"');
   });
 
-  test('a changed file and an added file bring a new image: connects wait for it, and it replaces backends of the old one', async () => {
+  test('after a change or addition of a file, connects wait for the new image, and backends of the old image are replaced', async () => {
     const before = await connect('a/b', { key: 'room' });
     expect(await textAt(before.url)).toBe('first');
     const after = dev.events.length;
     const build = holdBuilds();
     await write('www/index.html', 'second');
     await dev.event('build-started', { after });
-    // The old image is served until the new one is there.
+    // The old image is served until the new image is built.
     expect(await textAt(before.url)).toBe('first');
     const connecting = connect('a/b', { key: 'room' });
     await dev.event('connect-waits', { after });
@@ -186,22 +186,25 @@ describe.skipIf(!engine)('berth dev', () => {
     expect(await textAt(connected.url)).toBe('second');
     const { backends } = await dev.event('replacing', { after });
     expect(backends).toContain(before.backend_id);
-    await dev.event('log', { after, fits: (event) => event.line === 'told' && event.backend === before.backend_id });
+    await dev.event('log', {
+      after,
+      matches: (event) => event.line === 'stopping' && event.backend === before.backend_id,
+    });
 
     await served(async () => await write('www/more.html', 'added'));
     const added = await connect('a/b');
     expect(await textAt(`${added.url}more.html`)).toBe('added');
   });
 
-  test('a removed file causes a build, several files at a time cause one, and what .dockerignore excludes causes none', async () => {
+  test('a removed file causes a build, simultaneous changes cause one build, and files in .dockerignore cause none', async () => {
     const after = dev.events.length;
     await write('www/debug.log', 'ignored');
     await write('notes/a.txt', 'ignored');
     await served(async () => await rm(join(project, 'www/more.html')));
     expect((await fetch(`${(await connect('a/b')).url}more.html`)).status).toBe(404);
     await served(async () => {
-      // At once: a pause of a busy machine between two of them would begin another build.
-      writeFileSync(join(project, 'notes/kept.txt'), 'taken back');
+      // Synchronous, because a pause of a busy machine between two writes would start another build.
+      writeFileSync(join(project, 'notes/kept.txt'), 'included');
       for (let i = 0; i < 20; i += 1) writeFileSync(join(project, `www/${i}.html`), String(i));
     });
     const changed = dev.events.slice(after).filter((event) => event.event === 'changed');
@@ -211,7 +214,7 @@ describe.skipIf(!engine)('berth dev', () => {
     ]);
   });
 
-  test('a build that fails is reported with its lines, and the image before is served', async () => {
+  test('a failed build is reported with its output, and the previous image is served', async () => {
     const after = dev.events.length;
     await write('Dockerfile', dockerfile.replace('COPY .', 'COPY missing-folder'));
     const { lines } = await dev.event('build-failed', { after });
@@ -220,7 +223,7 @@ describe.skipIf(!engine)('berth dev', () => {
     await served(async () => await write('Dockerfile', `${dockerfile}ENV REPAIRED=1\n`));
   });
 
-  test('after a kill, the next start on the port removes what is left, and follows an image from a configuration file', async () => {
+  test('after a kill, the next start on the port removes leftovers, and follows an image from a configuration file', async () => {
     const image = `berth-test/dev:${process.pid}`;
     const running = await connect('a/b', { key: 'left' });
     expect(await textAt(running.url)).toBe('second');
@@ -230,7 +233,7 @@ describe.skipIf(!engine)('berth dev', () => {
     const { stdout } = await tryCommand('docker', ['images', '--quiet', 'berth-dev/*'], at);
     const [built = ''] = stdout.split('\n');
     await runCommand('docker', ['tag', built, image], at);
-    // The flag wins over the port of the file.
+    // The flag overrides the port in the file.
     await write('berth.config.json', JSON.stringify({ $schema: './schema.json', image, port: 1 }));
     dev = start('--port', port);
     await dev.event('serving');
@@ -246,21 +249,21 @@ describe.skipIf(!engine)('berth dev', () => {
     await runCommand('docker', ['rmi', image], at);
   });
 
-  test('without a Dockerfile the server waits for one; a wrong configuration is explained; a stop ends a build and what waits for it', async () => {
+  test('without a Dockerfile the server waits for it; a wrong configuration is an error; a stop aborts a build and waiting connects', async () => {
     await rm(join(project, 'berth.config.json'));
     await rm(join(project, 'Dockerfile'));
     dev = start('--port', port);
     await dev.event('build-failed');
-    const refused = await post('/v2/service/a/b/connect');
-    expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('"NoImage"')]);
+    const rejected = await post('/v2/service/a/b/connect');
+    expect([rejected.status, await rejected.text()]).toEqual([409, expect.stringContaining('"NoImage"')]);
     await served(async () => await write('Dockerfile', dockerfile));
     expect(await textAt((await connect('a/b')).url)).toBe('third');
     await write('berth.config.json', '{"prot": 1}');
     const wrong = start('--port', '0');
     expect(await wrong.ended).toBe(1);
     await expect(wrong.event('listening')).rejects.toThrow('prot');
-    const twice = start('--port', port, '--config', 'missing.json');
-    expect(await twice.ended).toBe(1);
+    const second = start('--port', port, '--config', 'missing.json');
+    expect(await second.ended).toBe(1);
     const after = dev.events.length;
     const build = holdBuilds();
     await write('www/index.html', 'fourth');
@@ -272,7 +275,7 @@ describe.skipIf(!engine)('berth dev', () => {
     build();
   });
 
-  test('on a terminal, a screen shows backends, keys, connections and logs, follows its size, and is gone at the end', async () => {
+  test('a terminal shows backends, keys, connections and logs, adapts to its size, and is restored at the end', async () => {
     await rm(join(project, 'berth.config.json'), { force: true });
     await mkdir(join(project, 'www/cgi-bin'));
     await writeFile(join(project, 'www/cgi-bin/slow'), '#!/bin/busybox sh\nexec /bin/busybox sleep 600\n', {
@@ -296,7 +299,7 @@ describe.skipIf(!engine)('berth dev', () => {
     await held;
     await terminal.shows(/room +ready +0 /);
 
-    // Nothing but the time changes, so nothing else is written: no flicker.
+    // Only the time changes, so only the time is written, without flicker.
     const seconds = Number(await terminal.shows(/room +ready +0 +(\d+) s/));
     const before = terminal.written.length;
     await terminal.shows(new RegExp(`room +ready +0 +(?!${seconds} s)\\d+ s`));
@@ -308,7 +311,7 @@ describe.skipIf(!engine)('berth dev', () => {
     await terminal.shows(/^1 line below/m);
     terminal.press('\u001b[F');
     await terminal.shows(/^Ctrl-C: stop/m);
-    // Nothing could resume the process here, so it continues.
+    // Without a shell that could resume it, the process ignores the stop key.
     terminal.press('\u001a');
     await expect.poll(() => terminal.written.split('\u001b[?1049h')).toHaveLength(3);
     await terminal.shows(/room +ready/);

@@ -1,7 +1,7 @@
 // Takes about 55 s
 /**
  * Clients and backends that disconnect at every byte of every scenario (but see `cutPoints`), and backends that send malformed
- * responses: the process keeps running, other sessions stay open, and aborted requests leave nothing counted.
+ * responses: the process keeps running, other sessions stay open, and no aborted request is still counted.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -28,18 +28,18 @@ const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '0') * 1000;
 /** The seed of a failed run, in `BERTH_TEST_FUZZ_SEED`, repeats its cases in the same order. */
 const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUInt32BE());
 
-/** Enough cases at once to affect each other, few enough to leave two cores time for the other sessions. */
+/** Enough concurrent cases to affect each other, and few enough that two cores also serve the other sessions. */
 const runners = 8;
 
 /** Small enough for a few leaked reservations to fail the last push, which needs half of it. */
 const spareBytes = 16 * 1024;
 const chunkBytes = 100;
 
-/** So many cases in which a client disconnects while the backend responds, up to `soonMs` after its last byte. */
+/** The number of cases in which a client disconnects while the backend responds, up to `soonMs` after the client's last byte. */
 const soonCases = 15;
 const soonMs = 6;
 
-/** Number of malformed responses in each round, which are others in every run. */
+/** The number of malformed responses in each round. They differ in every run. */
 const maliciousCases = 400;
 
 interface Case {
@@ -55,7 +55,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   let fixture: Fixture;
   beforeAll(async () => {
     if (!engine) return;
-    // One backend is held back from becoming ready until the end.
+    // One backend must not become ready, or time out, before the end.
     const startTimeoutSeconds = Math.ceil(fuzzMs / 1000) + 3_600;
     fixture = await Fixture.open(
       { engine, drivers: 'embedded' },
@@ -70,13 +70,13 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   const tokenOf = ({ url }: { url: string }) => new URL(url).pathname.split('/')[1] ?? '';
 
   test(
-    'an aborted request closes no other connection and leaves nothing counted',
+    'an aborted request closes no other connection, and is not counted any more',
     { timeout: fuzzMs + 600_000 },
     async ({ annotate }) => {
       const { platform } = fixture;
       const proxyPort = portOf(platform.proxyUrl);
       const [attacked, beside] = await Promise.all([fixture.connectReady('raw'), fixture.connectReady('raw')]);
-      const held = await fixture.connect('deaf');
+      const waiting = await fixture.connect('deaf');
       const controls = await openControls(proxyPort, tokenOf(beside));
       await setQuota();
       const sample = await beginUpload();
@@ -88,22 +88,22 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
         ...proxiedCases(proxyPort, tokenOf(attacked)),
         ...pipelinedCases(proxyPort, tokenOf(attacked)),
         ...pipelinedCases(proxyPort, 'x'.repeat(43)),
-        ...heldCases(proxyPort, tokenOf(held)),
+        ...waitingCases(proxyPort, tokenOf(waiting)),
         ...pushCases(sample),
         ...streamCases(attacked.backend_id),
         ...Array.from({ length: maliciousCases }, () => maliciousCase(proxyPort, tokenOf(attacked))),
       ];
-      const over = new AbortController();
-      const watching = watch(controls, over.signal);
+      const finished = new AbortController();
+      const watching = watch(controls, finished.signal);
       await Promise.race([runAll(allCases, annotate), watching]).catch(explain);
-      await Promise.race([runEndings(proxyPort, [attacked, held]), watching]);
-      over.abort();
+      await Promise.race([runStatusChanges(proxyPort, [attacked, waiting]), watching]);
+      finished.abort();
       await watching;
 
       expect(problemsIn(platform.log)).toEqual([]);
       await expect.poll(openConnections, { timeout: 60_000 }).toBe(1);
-      for (const { control, ending } of controls) await control.ask(ending);
-      // The pools of a busy platform are larger. What one kind of case leaked would be more.
+      for (const { control, suffix } of controls) await control.ask(suffix);
+      // The pools of a busy platform are larger, but a leak of one kind of case would exceed this.
       await expect.poll(openFiles, { timeout: 60_000, interval: 500 }).toBeLessThan(openFilesBefore + 2 * runners);
       for (const { control } of controls) control.close();
       await expect.poll(openConnections).toBe(0);
@@ -117,7 +117,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     throw new Error(`${message}; the log ends with:\n${fixture.platform.log.slice(-2_000)}`, { cause: error });
   }
 
-  /** Runs every case once, then again until the time is over, each round in another order. */
+  /** Runs every case once, then repeats them until the time has passed, in another order each round. */
   async function runAll(allCases: () => Case[], annotate: (message: string) => Promise<unknown>): Promise<void> {
     const endMs = Date.now() + fuzzMs;
     const stuck: string[] = [];
@@ -137,21 +137,24 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     await annotate(`${ran} requests were aborted`);
   }
 
-  /** Clients that are connected when their backend becomes ready or ends. */
-  async function runEndings(port: number, [attacked, held]: [ConnectResponse, ConnectResponse]): Promise<void> {
+  /** Tests clients that are connected when their backend becomes ready or ends. */
+  async function runStatusChanges(
+    port: number,
+    [attacked, waiting]: [ConnectResponse, ConnectResponse],
+  ): Promise<void> {
     const late = await fixture.connect('raw');
     const toLate = scenarios.flatMap((scenario) => {
       const { length } = scenario.answer;
       const bytes = requestBytes(scenario, tokenOf(late), { cutAt: length, how: 'end' });
       return [send(port, bytes), send(port, bytes, { after: 'received', count: 1, how: 'reset' })];
     });
-    const toHeld = scenarios.map((scenario) => send(port, requestBytes(scenario, tokenOf(held))));
+    const toWaiting = scenarios.map((scenario) => send(port, requestBytes(scenario, tokenOf(waiting))));
     const api = portOf(fixture.platform.apiUrl);
     const streams = streamsOf(attacked.backend_id).map(({ request }) => send(api, request));
     await fixture.statusesUntil(late, 'ready');
     expect(await Promise.all(toLate)).not.toContain(false);
-    for (const session of [attacked, held, late]) await terminate(fixture.platform, session.backend_id, true);
-    expect(await Promise.all([...toHeld, ...streams])).not.toContain(false);
+    for (const session of [attacked, waiting, late]) await terminate(fixture.platform, session.backend_id, true);
+    expect(await Promise.all([...toWaiting, ...streams])).not.toContain(false);
   }
 
   function proxiedCases(port: number, token: string): Case[] {
@@ -170,11 +173,11 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     });
   }
 
-  /** Pipelined requests, the last of which asks for an upgrade. */
+  /** Pipelined requests, the last of which requests an upgrade. */
   function pipelinedCases(port: number, token: string): Case[] {
     const [plain, streamed, , upgrade] = scenarios;
     const all = [plain, streamed, upgrade].flatMap((each) =>
-      each ? [requestBytes({ ...each, lines: linesToStay(each.lines) }, token)] : [],
+      each ? [requestBytes({ ...each, lines: linesWithoutClose(each.lines) }, token)] : [],
     );
     const request = Buffer.concat(all);
     return cutsOf(request, 300).map((cut): Case => ({
@@ -190,11 +193,11 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 
   /** The backend never becomes ready: clients disconnect while the proxy holds their requests. */
-  function heldCases(port: number, token: string): Case[] {
+  function waitingCases(port: number, token: string): Case[] {
     return scenarios.flatMap((scenario) => {
       const request = requestBytes(scenario, token);
       return cutsOf(request, 0).map((cut): Case => ({
-        name: `held ${scenario.name}: ${wordsOf(cut)}`,
+        name: `waiting ${scenario.name}: ${wordsOf(cut)}`,
         run: () => send(port, request, cut),
       }));
     });
@@ -219,7 +222,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     );
   }
 
-  /** @param sample - the path of another upload, which is as long */
+  /** @param sample - the path of another upload, of the same length */
   function pushCases(sample: URL): Case[] {
     const { registry } = fixture.platform;
     const port = portOf(`http://${registry}`);
@@ -247,7 +250,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     );
   }
 
-  /** The points of a request and every byte of its response as points to disconnect at, each in one way. */
+  /** Disconnects at the cut points of a request and at every byte of its response, each in a random way. */
   function cutsOf(request: Buffer, answerBytes: number): Cut[] {
     const all = (after: Cut['after'], counts: readonly number[]) =>
       counts.map((count): Cut => ({ after, count, how: random.pick(disconnects) }));
@@ -310,47 +313,47 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   }
 });
 
-/** Every byte of a request, but only some inside of a long run of letters and digits, where one is like the next. */
+/** Every byte of a request, but only every eighth in a long run of letters and digits, whose bytes are alike. */
 function cutPoints(request: Buffer): number[] {
   const middles = Array.from(request.toString('latin1').matchAll(/(?<=\w{8})[\w-]{44,}(?=\w{8})/g), (run) => run);
-  const isLikeTheLast = (point: number) =>
+  const isSkipped = (point: number) =>
     middles.some(({ index, 0: run }) => point > index && point < index + run.length && (point - index) % 8 !== 0);
-  return Array.from({ length: request.length + 1 }, (_, point) => point).filter((point) => !isLikeTheLast(point));
+  return Array.from({ length: request.length + 1 }, (_, point) => point).filter((point) => !isSkipped(point));
 }
 
 function wordsOf({ after, count, how, delayMs = 0 }: Cut): string {
   return `${how} with ${count} ${after}, ${delayMs} ms later`;
 }
 
-function linesToStay(lines: readonly string[]): string[] {
+function linesWithoutClose(lines: readonly string[]): string[] {
   return lines.filter((line) => line !== 'Connection: close');
 }
 
 /** Sends on the control connections until the signal aborts. Rejects when one of them is closed. */
 async function watch(
-  controls: readonly { control: ControlConnection; ending: string }[],
+  controls: readonly { control: ControlConnection; suffix: string }[],
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    for (const { control, ending } of controls) await control.ask(ending);
+    for (const { control, suffix } of controls) await control.ask(suffix);
     await sleep(20);
   }
 }
 
 /** Opens two control connections: an upgraded one, and one that is kept alive. */
-async function openControls(port: number, token: string): Promise<{ control: ControlConnection; ending: string }[]> {
+async function openControls(port: number, token: string): Promise<{ control: ControlConnection; suffix: string }[]> {
   const [plain, , , upgrade] = scenarios;
   if (!plain || !upgrade) throw new Error('A scenario is missing');
   const greeting = requestBytes({ ...upgrade, body: '' }, token).toString('latin1');
-  const messages = { said: greeting };
-  const upgraded = await ControlConnection.open(port, () => messages.said);
+  const messages = { current: greeting };
+  const upgraded = await ControlConnection.open(port, () => messages.current);
   await upgraded.ask('welcome');
-  messages.said = 'are you there?';
+  messages.current = 'are you there?';
   const request = requestBytes({ ...plain, lines: [] }, token).toString('latin1');
   const kept = await ControlConnection.open(port, () => request);
   return [
-    { control: upgraded, ending: messages.said },
-    { control: kept, ending: '\r\n\r\nhello' },
+    { control: upgraded, suffix: messages.current },
+    { control: kept, suffix: '\r\n\r\nhello' },
   ];
 }
 

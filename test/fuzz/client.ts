@@ -4,20 +4,20 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Disconnect } from './plan.ts';
 
-/** Where a client disconnects. Default: when the other side does. */
+/** The point at which a client disconnects. Default: when the other side does. */
 export interface Cut {
-  /** Whether `count` is of bytes sent or received. */
+  /** Whether `count` counts bytes sent or received. */
   readonly after: 'sent' | 'received';
   readonly count: number;
   readonly how: Disconnect;
-  /** Disconnects this much later. */
+  /** A delay before the client disconnects. */
   readonly delayMs?: number;
 }
 
-/** After ending its half, a client waits this long for a response before it closes the connection. */
+/** The time that a client waits for a response after it has ended its half of the connection. */
 const halfOpenMs = 100;
 
-/** A connection that stays open for longer is stuck, however busy the machine is. */
+/** A connection that stays open for longer is stuck, even on a busy machine. */
 const stuckMs = 45_000;
 
 /** Sends bytes to a port of this machine, and disconnects. Returns whether the connection was closed in time. */
@@ -57,25 +57,25 @@ function disconnect(socket: Socket, how: Disconnect): void {
   }
 }
 
-/** A connection that stays open, and that echoes everything. */
+/** A connection that stays open, to a backend that echoes all bytes. */
 export class ControlConnection {
   readonly #socket: Socket;
   readonly #message: () => string;
   #text = '';
-  #news = Promise.withResolvers<void>();
+  #change = Promise.withResolvers<void>();
 
   private constructor(socket: Socket, message: () => string) {
     this.#socket = socket;
     this.#message = message;
-    const onNews = () => {
-      this.#news.resolve();
-      this.#news = Promise.withResolvers();
+    const onChange = () => {
+      this.#change.resolve();
+      this.#change = Promise.withResolvers();
     };
     socket.on('data', (bytes: Buffer) => {
       this.#text += bytes.toString('latin1');
-      onNews();
+      onChange();
     });
-    socket.on('error', () => {}).on('close', onNews);
+    socket.on('error', () => {}).on('close', onChange);
   }
 
   /** Connects. Each `ask` sends the current message. */
@@ -85,13 +85,13 @@ export class ControlConnection {
     return new ControlConnection(socket, message);
   }
 
-  /** Sends the message, and waits until the response has this ending. Throws if the connection is closed. */
-  async ask(ending: string): Promise<void> {
+  /** Sends the message, and waits until the response has this suffix. Throws if the connection is closed. */
+  async ask(suffix: string): Promise<void> {
     this.#text = '';
     this.#socket.write(this.#message());
-    while (!this.#text.endsWith(ending)) {
+    while (!this.#text.endsWith(suffix)) {
       if (this.#socket.destroyed) throw new Error('The connection of another session was closed');
-      await this.#news.promise;
+      await this.#change.promise;
     }
   }
 

@@ -1,4 +1,4 @@
-/** The ways to disconnect: in order, at once, or with a reset. */
+/** The ways to disconnect: after sending all bytes, at once, or with a reset. */
 export const disconnects = ['end', 'destroy', 'reset'] as const;
 
 export type Disconnect = (typeof disconnects)[number];
@@ -10,6 +10,6 @@ export interface Plan {
   /** The number of response bytes after which it disconnects. Default: it stays connected. */
   readonly cutAt?: number;
   readonly how?: Disconnect;
-  /** Whether it echoes what follows the request. */
+  /** Whether it echoes the bytes after the request. */
   readonly echoes: boolean;
 }

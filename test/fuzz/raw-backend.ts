@@ -31,7 +31,7 @@ function planOf(head: string): Plan {
   return JSON.parse(Buffer.from(path.slice(1), 'base64url').toString()) as Plan;
 }
 
-/** Where the first request ends; -1 if it is incomplete. */
+/** The end of the first request; -1 if it is incomplete. */
 function endOfRequest(text: string): number {
   const end = text.indexOf('\r\n\r\n') + 4;
   if (end < 4) return -1;

@@ -6,9 +6,9 @@ import type { Random } from './random.ts';
 export interface Scenario {
   readonly name: string;
   readonly method: string;
-  /** Header lines beside `Host`. */
+  /** Header lines besides `Host`. */
   readonly lines: readonly string[];
-  /** What the client sends after the head of the request. */
+  /** The bytes that the client sends after the head of the request. */
   readonly body: string;
   readonly answer: string;
   readonly echoes: boolean;
@@ -53,7 +53,7 @@ export const scenarios: readonly Scenario[] = [
     echoes: true,
   },
   {
-    name: 'refused upgrade',
+    name: 'rejected upgrade',
     method: 'GET',
     lines: upgrade,
     body: '',
@@ -62,7 +62,7 @@ export const scenarios: readonly Scenario[] = [
   },
 ];
 
-/** The bytes of a scenario's request. Its path encodes what the backend does. */
+/** The bytes of a scenario's request. Its path encodes the behaviour of the backend. */
 export function requestBytes(scenario: Scenario, token: string, cut: Pick<Plan, 'cutAt' | 'how'> = {}): Buffer {
   const plan: Plan = {
     answer: Buffer.from(scenario.answer, 'latin1').toString('base64url'),
