@@ -77,7 +77,7 @@ test('every file imports only what the table allows', () => {
   expect(inside.filter(({ file, target }) => !mayImport[folderOf(file)]?.test(target))).toEqual([]);
 });
 
-test('of the composition root, only the development server is a client of the platform', () => {
+test('in the composition root, only the development server is a client of the platform', () => {
   const clients = imports.filter(({ file, target }) => folderOf(file) === 'main' && target.startsWith('client/'));
   expect(clients.filter(({ file }) => !file.startsWith('main/dev/'))).toEqual([]);
   expect(clients.length).toBeGreaterThan(0);
@@ -92,7 +92,7 @@ test.each(['registry', 'api', 'worker'])('the folders of %s do not import each o
 });
 
 test.each(Object.entries(foldersMayImport))(
-  'of the other folders of its component, %s imports at most %j',
+  '%s imports at most these other folders of its component: %j',
   (path, allowed) => {
     const [component = '', folder = ''] = path.split('/');
     const imported = foldersOf(component).get(folder) ?? new Set();
@@ -110,7 +110,7 @@ test('the client imports no package, so that it runs in a browser', () => {
   expect(outside.filter(({ file }) => file !== 'client/build.ts')).toEqual([]);
 });
 
-test('the action imports no package, so that its bundle has no code of others', () => {
+test('the action imports no package, so that its bundle has no third-party code', () => {
   const outside = imports.filter(({ file, target }) => folderOf(file) === 'action' && isPackage(target));
   const packages = outside.filter(
     ({ file, target }) => file !== 'action/build.ts' && !target.startsWith('package:node:'),
@@ -127,7 +127,7 @@ test('each vendor library is imported only by its folder', () => {
 });
 
 test('threads load no client for `fetch`, which takes 13 MB in each', () => {
-  // Both load it, the second one with the first message that it receives.
+  // Both load the client; a `BroadcastChannel` does with the first message that it receives.
   const loading = /^import (?!type )[^;]*? from 'node:http';|\bnew BroadcastChannel\(/m;
   const parts = ['core', 'model', ...components, 'main', 'setup'];
   const found = sources.filter((file) => parts.includes(folderOf(file)));

@@ -24,10 +24,10 @@ const [engine] = testEngines();
 /** All applications together, on a busy machine. */
 const timeoutMs = 600_000;
 
-/** They start at the same time. */
+/** Long, because all applications start at the same time. */
 const startTimeoutMs = 120_000;
 
-/** A page keeps a processor busy, and so does an application that starts. */
+/** Limits, because a page and an application that starts each keep a core busy. */
 const maxPages = 3;
 const maxBuilds = 2;
 
@@ -55,10 +55,10 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
       await parts.disposeAsync();
     });
 
-    /** Begins to build, push and start all applications, while tests use those that are ready. */
+    /** Starts to build, push and start all applications, while tests use the ready ones. */
     async function prepare(on: TestEngine, folder: string): Promise<void> {
       const registry = await EngineRegistry.open(on, fixture.platform, folder);
-      // Each has the layers of the one on which it waits.
+      // Each base image has the layers of the base image for which it waits.
       const debian = provideBase(registry, 'debian');
       const python = debian.then(async () => await provideBase(registry, 'python'));
       const node = debian.then(async () => await provideBase(registry, 'node'));
@@ -72,7 +72,7 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
           await registry.buildAndPush(join(import.meta.dirname, application.name), application.name);
           return await start(application);
         })();
-        // The test of the application reports it, and others may succeed.
+        // The test of the application reports the error; others may succeed.
         session.catch(() => {});
         sessions.set(application.name, session);
       }
@@ -93,12 +93,12 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
       return await fixture.connectReady(name, { key: 'tried', url_form: 'path' });
     }
 
-    async function use({ use: tryOut, loadsFrom = [] }: Application, session: ConnectResponse): Promise<void> {
+    async function use({ use: useApplication, loadsFrom = [] }: Application, session: ConnectResponse): Promise<void> {
       using _page = await pages.acquire();
       await using opened = await browser.newPage();
       const inContainer = async (script: string) =>
         await fixture.docker('exec', await fixture.containerOf(session), 'sh', '-c', script);
-      await tryOut(opened, session.url, inContainer).catch((error: unknown) => {
+      await useApplication(opened, session.url, inContainer).catch((error: unknown) => {
         const { problems, requested } = opened;
         const found = JSON.stringify({ problems, requested: requested.slice(-40) }, undefined, 1);
         throw new Error(`The browser reported ${found}`, { cause: error });
@@ -120,7 +120,7 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
       timeoutMs,
     );
 
-    /** What other tests use. */
+    /** Applications that other tests use. */
     const reused = new Set(['nginx']);
 
     test('a redirect of nginx to its own port stays in the session, also by path', async () => {
@@ -134,26 +134,26 @@ describe.skipIf(isMissing)(`applications${isMissing ? ' (skipped: their packages
     });
 
     test(
-      'a package manager works inside, which starts as root and downloads as another user',
+      'a package manager works in a container: it starts as root and downloads as another user',
       async () => {
         const session = await fixture.connectReady('nginx', { key: 'tried' });
         const container = await fixture.containerOf(session);
         const list = '/tmp/sources.list';
         const repository = `mkdir /repository && touch /repository/Packages && echo 'deb [trusted=yes] file:/repository ./' > ${list}`;
         const update = `apt-get update -o Dir::Etc::sourcelist=${list} -o Dir::Etc::sourceparts=-`;
-        const said = await fixture.docker(
+        const output = await fixture.docker(
           'exec',
           container,
           'sh',
           '-c',
           `${repository} && ${update} 2>&1 && useradd ada`,
         );
-        expect(said).not.toMatch(/^[WE]: /m);
+        expect(output).not.toMatch(/^[WE]: /m);
       },
       timeoutMs,
     );
 
-    test('the documentation says so', async () => {
+    test('docs/applications.md contains the results', async () => {
       const page = fileURLToPath(new URL('../../docs/applications.md', import.meta.url));
       const works = (application: Application) => tried.some((each) => each.application === application);
       const all = applications.map((application): Tried => {

@@ -18,7 +18,7 @@ export const applications: readonly Application[] = [
       expect(await page.locator('h1').innerText()).toBe('Served by nginx');
       const colour = async () => await inPage(page, 'getComputedStyle(document.querySelector("h1")).color');
       await untilIs(colour, 'rgb(1, 2, 3)');
-      // nginx redirects to the folder's path with a slash, on the port on which it listens itself.
+      // nginx redirects to the folder's path with a slash, on the port on which it listens.
       await page.goto(new URL('notes', url).href);
       expect(await page.locator('h1').innerText()).toBe('A folder');
     },
@@ -90,7 +90,7 @@ export const applications: readonly Application[] = [
     use: async ({ page }, url) => {
       await page.goto(url);
       expect(await page.locator('body').innerText()).toContain('Hocuspocus');
-      // The document "room", a message about authentication, an empty token.
+      // The document "room", the type of an authentication message, an empty token.
       const login = [4, ...Buffer.from('room'), 2, 0, 0];
       expect(await inPage(page, `ask('', ${JSON.stringify(login)})`)).toContain('read-write');
     },
@@ -112,7 +112,7 @@ export const applications: readonly Application[] = [
     base: 'node',
     worksByPath: true,
     used: 'the editor, and flows that are deployed',
-    // Its list of nodes to install.
+    // The catalogue of nodes that can be installed.
     loadsFrom: ['https://catalogue.nodered.org'],
     use: async ({ page }, url) => {
       await page.goto(url, slowly);
@@ -226,7 +226,7 @@ export const applications: readonly Application[] = [
     used: 'a terminal of the desktop, in which a person types',
     use: async ({ page }, url) => {
       await page.goto(url, slowly);
-      // Beside the pointer, which is in the middle at first.
+      // Not the middle, where the pointer is at first.
       const colour = async () => await inPage(page, 'colourOfCanvas(200, 150)');
       await untilIs(colour, '16,32,48');
       const canvas = page.locator('canvas').first();

@@ -1,4 +1,4 @@
-/** The images that the Dockerfiles build upon, from layers that are packed once. */
+/** The base images of the Dockerfiles, from layers that are packed once. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
@@ -12,11 +12,11 @@ import { packedLayer } from '../kit/packages/image-layers.ts';
 import type { LayerContent, PackedLayer } from '../kit/packages/image-layers.ts';
 import type { Base } from './application.ts';
 import type { EngineRegistry, Grant } from './engine-registry.ts';
-import { leftOut, packagesOf } from './packages.ts';
+import { excludedFiles, packagesOf } from './packages.ts';
 
 const bases: readonly Base[] = ['debian', 'node', 'frontend', 'python'];
 
-/** Each base, with the one that has the layers below its own. */
+/** The base image below each base image. */
 const builtOn: Readonly<Record<Base, Base | undefined>> = {
   debian: undefined,
   node: 'debian',
@@ -25,8 +25,9 @@ const builtOn: Readonly<Record<Base, Base | undefined>> = {
 };
 
 /**
- * Where Node.js and Python look for packages: wherever a program is, but Next.js looks only in the folder of the application, and
- * Streamlit has another mode where no folder has such a name. An engine that unpacks a file opens each folder on its path several times.
+ * The folders of packages. Node.js and Python find them from any program, but Next.js looks only in the folder of the application, and
+ * Streamlit runs in another mode without a folder of this name. Paths are short, because an engine opens each folder on the path of a
+ * file several times when it unpacks the file.
  */
 const packagesAt = {
   node: 'node_modules',
@@ -34,26 +35,26 @@ const packagesAt = {
   python: 'dist-packages',
 } as const;
 
-/** For the names of layers: what was packed otherwise is another layer. */
-const packedHow = createHash('sha256')
-  .update(JSON.stringify([leftOut, packagesAt]))
+/** A part of the names of layers, so that layers with other files or folders have other names. */
+const packingHash = createHash('sha256')
+  .update(JSON.stringify([excludedFiles, packagesAt]))
   .digest('hex')
   .slice(0, 12);
 
-/** Whether all that the bases are made of is installed. */
+/** Whether the contents of all base images are installed. */
 export async function hasPackages(): Promise<boolean> {
   const found = await Promise.all([debianRoot(), ...Object.values(packagesOf).map(packagesFolder)]);
   return found.every((each) => each !== undefined);
 }
 
-/** Packs the layers of all bases, one after another, since each uses all of a processor. */
+/** Packs the layers of all base images, one after another, because each uses a whole core. */
 export async function packBases(): Promise<void> {
   for (const base of bases) await layersOf(base);
 }
 
 /**
- * Pushes a base to a registry, and pulls it, so that the engine need not push its layers with each image that is built upon it.
- * The base below it must be there: its layers are mounted.
+ * Pushes a base image to a registry, and pulls it, so that the engine need not push its layers with each image that is built from it.
+ * The base image below it must have been pushed, because its layers are mounted.
  */
 export async function provideBase(registry: EngineRegistry, base: Base): Promise<void> {
   const repository = `base-${base}`;
@@ -89,11 +90,11 @@ function nodeContent(): LayerContent {
 /** A tar of a file or folder, under another path. */
 function tarOf(name: string, path: string, target: string): LayerContent {
   const own = basename(path);
-  // Targets of symbolic links stay as they are, and those of hard links are paths in the tar.
+  // Renames the targets of hard links, which are paths in the tar, but not those of symbolic links.
   const renamed = `--transform=s,^${own},${target},S`;
-  const without = leftOut.map((pattern) => `--exclude=${pattern}`);
+  const without = excludedFiles.map((pattern) => `--exclude=${pattern}`);
   const args = ['-c', '--sort=name', '--owner=0', '--group=0', ...without, renamed, '-C', dirname(path), own];
-  return { name: `${name}-${packedHow}`, command: ['tar', ...args] };
+  return { name: `${name}-${packingHash}`, command: ['tar', ...args] };
 }
 
 async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<void> {
@@ -101,7 +102,7 @@ async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<voi
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) };
   const Env = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', `PYTHONPATH=/${packagesAt.python}`];
-  // An engine that has the same image does not ask where its layers are, and would push them with the images that are built upon it.
+  // A label for each registry, because an engine that has the same image from elsewhere would push its layers with each derived image.
   const Labels = { 'berth-test.source': to.url };
   const config = JSON.stringify({ architecture, os: 'linux', config: { Env, Labels }, rootfs });
   const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;
@@ -122,14 +123,14 @@ async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<voi
   await send(to, `${to.url}/manifests/latest`, { method: 'PUT', headers, body: JSON.stringify(manifest) });
 }
 
-/** Mounts a layer that the base below has, or pushes it. */
+/** Mounts a layer that the base image below has, or pushes it. */
 async function pushLayer(to: Grant, { digest, sizeBytes, file }: PackedLayer): Promise<void> {
   const mount = to.mountFrom === undefined ? '' : `?mount=${digest}&from=${to.mountFrom}`;
   const begun = await send(to, `${to.url}/blobs/uploads/${mount}`, { method: 'POST' });
   if (begun.status === 201) return;
   const location = new URL(begun.headers.get('location') ?? '', to.url);
   location.searchParams.set('digest', digest);
-  // For a large file, this takes a fraction of the processor time that `fetch` takes.
+  // For a large file, this takes a fraction of the CPU time of `fetch`.
   const put = request(location, {
     method: 'PUT',
     headers: {
@@ -142,9 +143,8 @@ async function pushLayer(to: Grant, { digest, sizeBytes, file }: PackedLayer): P
     once(put, 'response') as Promise<[IncomingMessage]>,
     pipeline(createReadStream(file, { highWaterMark: 1024 * 1024 }), put),
   ]);
-  const said = await text(answer);
-  if (answer.statusCode !== 201)
-    throw new Error(`The push of ${digest} was answered with ${answer.statusCode}: ${said}`);
+  const body = await text(answer);
+  if (answer.statusCode !== 201) throw new Error(`The push of ${digest} returned ${answer.statusCode}: ${body}`);
 }
 
 async function send(
@@ -153,6 +153,6 @@ async function send(
   { headers, ...init }: Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> },
 ): Promise<Response> {
   const answer = await fetch(url, { ...init, headers: { ...headers, authorization } });
-  if (!answer.ok) throw new Error(`${init.method} ${url} was answered with ${answer.status}: ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`${init.method} ${url} returned ${answer.status}: ${await answer.text()}`);
   return answer;
 }

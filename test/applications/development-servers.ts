@@ -1,10 +1,10 @@
-/** Servers that developers run while they write an application: pages change with their sources, without being loaded again. */
+/** Development servers: pages change with their sources, without a reload. */
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { Application, InContainer } from './application.ts';
 import { inPage } from './in-page.ts';
 
-/** They compile a page when it is asked for. */
+/** They compile a page at its first request. */
 const slowly = { timeout: 120_000 };
 
 export const developmentServers: readonly Application[] = [
@@ -38,7 +38,7 @@ export const developmentServers: readonly Application[] = [
   },
 ];
 
-/** Opens a page that says the words of a file, and changes the file. */
+/** Opens a page that shows the words of a file, and changes the file. */
 async function seeChange(
   page: Page,
   url: string,

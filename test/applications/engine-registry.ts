@@ -1,12 +1,12 @@
-/** The platform's registry as an engine uses it: with the docker command, which is logged in. */
+/** The platform's registry for an engine: the docker command, logged in. */
 import { join } from 'node:path';
 import { runCommand } from '../../setup/command.ts';
 import type { TestEngine } from '../kit/engines/docker-engine.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 
-/** What a push by HTTP needs. */
+/** The repository and credentials of a push over HTTP. */
 export interface Grant {
-  /** Of the repository. */
+  /** The URL of the repository. */
   readonly url: string;
   readonly authorization: string;
   /** The repository whose layers may be mounted. */
@@ -22,13 +22,13 @@ export class EngineRegistry {
     this.#env = env;
   }
 
-  /** @param folder - where the log-in is kept */
+  /** @param folder - the folder for the log-in */
   static async open(
     { host }: TestEngine,
     platform: EngineRegistry['platform'],
     folder: string,
   ): Promise<EngineRegistry> {
-    // The builder of the engine itself: BuildKit would ask a registry for the base.
+    // The classic builder, because BuildKit would request the base image from a registry.
     const env = { DOCKER_HOST: host, DOCKER_CONFIG: join(folder, 'docker'), DOCKER_BUILDKIT: '0' };
     const { account, registry, token } = platform;
     await runCommand('docker', ['login', '--username', account, '--password-stdin', registry], { env, input: token });
@@ -39,7 +39,7 @@ export class EngineRegistry {
     return this.#platform;
   }
 
-  /** The right to push to a repository, and to mount layers of another one. */
+  /** Requests a grant to push to a repository, and to mount layers of another repository. */
   async grant(repository: string, other?: string): Promise<Grant> {
     const { account, registry, token } = this.#platform;
     const basic = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
@@ -51,7 +51,7 @@ export class EngineRegistry {
     return { url: `http://${registry}/v2/${account}/${repository}`, authorization: `Bearer ${granted}`, mountFrom };
   }
 
-  /** Pulls an image, and gives it a tag. */
+  /** Pulls an image, and tags it. */
   async pull(repository: string, tag: string): Promise<void> {
     const source = this.#reference(repository);
     await this.#docker('pull', '--quiet', source);

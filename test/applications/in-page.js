@@ -1,6 +1,6 @@
 /* Functions that run in the page of an application, at its origin. `applications.ts` reads them as text. */
 
-/** The URL of a WebSocket of the application; relative to its page, unless it begins with a slash. */
+/** The URL of a WebSocket of the application. The path is relative to the page unless it begins with a slash. */
 function socketUrl(path) {
   return new URL(path, location.href).href.replace('http', 'ws');
 }
@@ -15,12 +15,12 @@ async function openSocket(path) {
   return socket;
 }
 
-/** Sends bytes through one WebSocket, and resolves when another one has received them. */
+/** Sends bytes through one WebSocket, and resolves when a second WebSocket has received them. */
 export async function passOn(path, sent) {
   const receiver = await openSocket(path);
   const received = new Promise((resolve) => {
     receiver.addEventListener('message', ({ data }) => {
-      // Something else comes first, as a greeting.
+      // The first message is a greeting.
       const all = [...new Uint8Array(data)];
       if (all.join() === sent.join()) resolve(all);
     });
@@ -63,14 +63,14 @@ export async function computeInKernel(code) {
   return await result;
 }
 
-/** Sends a command to the Redis that Redis Commander shows, and returns the answer. Its page has a button for the connection. */
+/** Sends a command to the Redis server of Redis Commander, and returns the answer. The page has a button for the connection. */
 export async function askRedis(command) {
   const connection = encodeURIComponent(document.querySelector('#firstConnection').value);
-  // Its own jQuery adds the log-in.
+  // The jQuery of the page adds the log-in.
   return (await globalThis.$.post(`apiv2/exec/${connection}`, { cmd: command })).data;
 }
 
-/** The colour of a place on the picture that noVNC shows. */
+/** The colour of a pixel that noVNC shows. */
 export function colourOfCanvas(x, y) {
   const canvas = document.querySelector('canvas');
   return canvas ? canvas.getContext('2d').getImageData(x, y, 1, 1).data.slice(0, 3).join() : '';

@@ -12,13 +12,13 @@ export async function inPage(page: Page, expression: string): Promise<unknown> {
 }
 
 /** A page or an application may be slow on a busy machine. */
-const answerWithinMs = 90_000;
+const timeoutMs = 90_000;
 
-/** Asks until the answer is the expected one. (`expect.poll` works only where tests run one after another.) */
-export async function untilIs(ask: () => Promise<unknown>, expected: unknown): Promise<void> {
-  const deadline = performance.now() + answerWithinMs;
+/** Polls until the value is the expected one. (`expect.poll` does not work in concurrent tests.) */
+export async function untilIs(read: () => Promise<unknown>, expected: unknown): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
-    const answer = await ask();
+    const answer = await read();
     if (answer === expected) return;
     if (performance.now() > deadline) throw new Error(`Expected ${String(expected)}, found ${String(answer)}`);
     await delay(100);

@@ -1,4 +1,4 @@
-/** What the images of the applications contain from npm and PyPI: all of one base in one layer, which they share. */
+/** The packages from npm and PyPI in each base image, all in one layer. */
 import type { ApplicationPackages } from '../kit/packages/application-packages.ts';
 
 export const packagesOf = {
@@ -38,10 +38,10 @@ export const packagesOf = {
  * Files that no application here loads, as patterns of tar: tests, types, sources of binaries, translations, and parts of packages for
  * other uses. An engine unpacks the layers in each run of the tests, which takes CPU time for each file.
  */
-export const leftOut = [
+export const excludedFiles = [
   '*/tests',
   '*.map',
-  // Types, and what programs for other systems are made of.
+  // Types, and sources and binaries for other systems.
   '*.d.ts',
   '*.d.mts',
   '*.d.cts',
@@ -50,17 +50,17 @@ export const leftOut = [
   '*.pdb',
   '*.exe',
   '*.dll',
-  // Of the translations, those into English and a few other languages remain, and of the time zones those without a continent.
+  // Most translations, but not into English, and time zones with a continent.
   '*.po',
   '*/locale/[a-df-z]*',
   'babel/locale-data/[a-df-qs-z]*',
   '*/zoneinfo/*/*',
-  // Installers, as far as nothing loads them.
+  // Installers.
   'site/pip',
   'site/setuptools',
   'npm/docs',
   'npm/man',
-  // What editors ask for while a person types, and what they show.
+  // Completion and snippets of editors.
   'jedi/third_party',
   'marimo/_lsp',
   'marimo/_snippets/data',
@@ -71,12 +71,12 @@ export const leftOut = [
   'share/jupyter/nbextensions',
   'pydeck/nbextension/static',
   'panel/dist/bundled/*plot',
-  // Other servers and stores of Arrow.
+  // Parts of Arrow for other servers and stores.
   'pyarrow/include',
   'pyarrow/src',
   'pyarrow/*flight*',
   'pyarrow/*s3*',
-  // What Next.js makes images smaller with, and its releases for experiments.
+  // Image processing and experimental releases of Next.js.
   'node_modules/@img',
   'next/dist/docs',
   'next/dist/compiled/*-experimental',

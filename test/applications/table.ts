@@ -1,4 +1,4 @@
-/** The table of the applications that were tried, in docs/applications.md. */
+/** The table of tested applications in docs/applications.md. */
 import { readFile } from 'node:fs/promises';
 import type { Application } from './application.ts';
 

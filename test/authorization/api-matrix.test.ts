@@ -29,7 +29,7 @@ beforeAll(async () => {
   setBearer('with a revoked token', await changed({ revokedAt: new Date() }));
   setBearer('of another account', await api.tokenFor('other', scopes));
   setBearer('limited to another service', await changed({ services: ['other'] }));
-  setBearer('limited to the service', await changed({ services: ['draw', ...victims] }));
+  setBearer('limited to the service', await changed({ services: ['draw', ...deletableServices] }));
   for (const scope of scopes) setBearer(`with the scope ${scope} alone`, await api.tokenFor('acme', [scope]));
   setBearer('with all scopes', api.token);
   await addUser(api, 'viewer@example.com', 'acme', 'viewer');
@@ -60,7 +60,7 @@ test.each(Object.keys(table).filter((route) => table[route]?.access !== 'proof')
 const tooMany = 429;
 
 test.each(Object.keys(table).filter((route) => table[route]?.access === 'proof'))(
-  '%s answers the same with any access token as without',
+  '%s returns the same status with any access token as without',
   async (route) => {
     const without = await statusFor(route, rowOf(route), 'without a token');
     const statuses = new Set<number>();
@@ -70,7 +70,7 @@ test.each(Object.keys(table).filter((route) => table[route]?.access === 'proof')
   },
 );
 
-test('a route that needs a spawn token refuses any other text in its place', async () => {
+test('a route that needs a spawn token rejects any other text in its place', async () => {
   const { status } = await api.call('POST', `/token/${api.token}/spawn`, {
     headers: { authorization: `Bearer ${api.token}` },
   });
@@ -91,7 +91,7 @@ function expectedFor(route: string, access: Access, caller: CallerName): Kind {
   if (access === 'admin') return 'forbidden';
   if (caller === 'of another account') return 'absent';
   const isLimited = caller.startsWith('limited to ');
-  // Account-wide things are closed to a token that is limited to services, whichever they are. Lists have what concerns these.
+  // A token that is limited to services cannot access resources of the whole account. Lists contain the items of its services.
   if (isLimited && isAccountWide(route)) return isList(route) ? 'allowed' : 'forbidden';
   if (caller === 'limited to another service') return 'absent';
   return access === 'own' || scopesOf(caller, access).includes(access === 'owner' ? 'manage' : access)
@@ -111,12 +111,12 @@ function isAccountWide(route: string): boolean {
   return route.includes(':account') && !route.includes(':service');
 }
 
-/** Lists that have, for a token that is limited to services, what concerns these. */
+/** Lists that contain, for a token that is limited to services, the items of these services. */
 function isList(route: string): boolean {
   return route.startsWith('GET ') && /\/:account\/(?:services|backends)$/.test(route);
 }
 
-/** The scopes that a valid caller of the account has, for rows that ask for a scope or an owner. */
+/** The scopes of a valid caller of the account, for rows that require a scope or an owner. */
 function scopesOf(caller: CallerName, access: Access): readonly Scope[] {
   if (caller === 'a viewer') return ['read'];
   if (caller === 'a member' && access === 'owner') return [];
@@ -128,7 +128,7 @@ function kindOf(status: number): Kind {
   return kinds[status] ?? 'allowed';
 }
 
-/** The status of a request to a route, for things of `acme` that nothing else uses. */
+/** The status of a request to a route, for resources of `acme` that no other request uses. */
 async function statusFor(route: string, { body }: Row, caller: CallerName): Promise<number> {
   const [method = '', pattern = ''] = route.split(' ');
   const path = await pathOf(pattern);
@@ -171,11 +171,11 @@ async function pathOf(pattern: string): Promise<string> {
 }
 
 /** Services to delete. */
-const victims = Array.from({ length: 32 }, (_, i) => `victim-${i}`);
-let usedVictims = 0;
+const deletableServices = Array.from({ length: 32 }, (_, i) => `deletable-${i}`);
+let usedServices = 0;
 
 async function newServiceName(): Promise<string> {
-  const name = victims[usedVictims++] ?? '';
+  const name = deletableServices[usedServices++] ?? '';
   await api.addService(name);
   return name;
 }

@@ -1,23 +1,23 @@
 /**
- * What each route of the API demands of its callers. The table is written by hand: a route that is not in it, or whose access is changed
- * in the contract alone, fails tests.
+ * The access that each route of the API requires. The table is written by hand: a route that is not in it, or whose access is changed
+ * only in the contract, fails tests.
  */
 import { scopes } from '../../contract/scopes.ts';
 import type { Scope } from '../../contract/scopes.ts';
 
 /**
- * A scope, or `open`: no token is needed. `proof`: no token helps, since the request itself proves who the caller is. `any`: any valid
- * token. `login`: the log-in of a user. `own`: any valid token of the account. `owner`: an owner of the account, with the scope `manage`. `admin`: an administrator who
- * has logged in. `spawn-token`: the one in the path, and no access token.
+ * A scope, or `open`: no token is needed. `proof`: tokens are ignored, because the request itself authenticates the caller. `any`: any
+ * valid token. `login`: the log-in of a user. `own`: any valid token of the account. `owner`: an owner of the account, with the scope
+ * `manage`. `admin`: a logged-in administrator. `spawn-token`: the spawn token in the path, and no access token.
  */
 export type Access = Scope | 'open' | 'proof' | 'any' | 'login' | 'own' | 'owner' | 'admin' | 'spawn-token';
 
 export interface Row {
   readonly access: Access;
   readonly body?: object;
-  /** What a caller gets that may ask, if not what was asked for. */
+  /** The result for a caller with access, if it is not `allowed`. */
   readonly whenAllowed?: Kind;
-  /** What one caller gets instead. */
+  /** Other results for some callers. */
   readonly except?: Partial<Record<CallerName, Kind>>;
 }
 
@@ -97,7 +97,7 @@ export const table: Readonly<Record<string, Row>> = {
   'POST /v2/account/:account/member': openTo('owner', { user_email: 'viewer@example.com', role: 'viewer' }),
   'POST /v2/account/:account/member/:user_email/remove': openTo('owner'),
   'GET /v2/accounts': openTo('any'),
-  // Requests without a body: callers that may ask get as far as the body.
+  // Requests without a body: for callers with access, only the check of the body fails.
   'POST /v2/account': openTo('admin'),
   'POST /v2/user': openTo('admin'),
   'POST /v2/user/:user_email/invite': openTo('admin'),

@@ -1,5 +1,5 @@
 // Takes about 35 s
-/** The API against its OpenAPI document: schemathesis sends what the document allows, and what it forbids. */
+/** The API against its OpenAPI document: schemathesis sends requests that the document allows, and requests that it forbids. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,9 +20,9 @@ const streams = '(stream|logs)$';
 const cursor = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'a'])).toString('base64url');
 
 /**
- * What the document cannot say: an archive of an image has a format of its own, and issuers of ID tokens are part of the configuration.
- * All checks are on otherwise: no 5xx; only statuses, headers and bodies that the document has; what it allows is accepted, and what it
- * forbids is refused; nothing works without a valid token, nor with another method.
+ * Rules that the document cannot express: the format of image archives, and issuers of ID tokens, which are part of the configuration.
+ * All other checks are on: no 5xx; only documented statuses, headers and bodies; allowed requests are accepted, and forbidden ones
+ * rejected; no request succeeds without a valid token, or with another method.
  */
 const rules = `
 [[operations]]
@@ -33,7 +33,7 @@ checks.positive_data_acceptance.enabled = false
 include-operation-id = ["earliestStatusStream", "earliestLogs"]
 headers = { Accept = "text/event-stream" }
 
-# The stream of a log-in that has begun stays open until a person confirms it.
+# The stream of a log-in stays open until the user confirms it.
 [[operations]]
 include-operation-id = ["cliLoginStatus"]
 request-timeout = 1
@@ -44,7 +44,7 @@ describe.skipIf(!python)(`schemathesis${python === undefined ? ' (skipped: it is
   let folder: string;
 
   beforeAll(async () => {
-    // The configuration limits no request: both forms of connection URLs are allowed, and any memory limit.
+    // No setting restricts requests: both forms of connection URLs are allowed, and any memory limit.
     const settings = {
       BERTH_SESSION_DOMAIN: 'sessions.localhost',
       BERTH_MEMORY_BYTES_LIMIT: String(Number.MAX_SAFE_INTEGER),
@@ -57,7 +57,7 @@ describe.skipIf(!python)(`schemathesis${python === undefined ? ' (skipped: it is
     await platform[Symbol.asyncDispose]();
   });
 
-  /** Runs schemathesis. `parameters` are the only values of path parameters. Returns how many endpoints it has tested. */
+  /** Runs schemathesis. `parameters` are the only values of path parameters. Returns the number of tested endpoints. */
   async function run(parameters: Readonly<Record<string, string>>, ...options: string[]): Promise<number> {
     const lines = Object.entries({ ...parameters, 'query.cursor': cursor }).map(
       ([name, value]) => `"${name}" = "${value}"`,
@@ -69,18 +69,18 @@ describe.skipIf(!python)(`schemathesis${python === undefined ? ' (skipped: it is
     const program = ['-m', 'schemathesis.cli', '--no-color', '--config-file', config, 'run'];
     const args = [...program, `${platform.apiUrl}/openapi.json`, ...access, ...flags, ...options];
     const { code, stdout, stderr } = await tryCommand(python ?? '', args, { cwd: folder });
-    // What it prints names each request that failed, and how to repeat it.
+    // Its output contains each failed request, and a command that repeats it.
     if (code !== 0) throw new Error(`${stdout}${stderr}`);
     return Number(/Tested: (\d+)/.exec(stdout)?.[1]);
   }
 
   // First: there are no backends yet, whose streams would stay open.
-  test('names of every kind, streams included', { timeout: 300_000 }, async () => {
+  test('generated names, streams included', { timeout: 300_000 }, async () => {
     const tested = await run({}, '--phases', 'fuzzing');
     expect(tested).toBeGreaterThan(75);
   });
 
-  test('what exists', { timeout: 300_000 }, async () => {
+  test('existing resources', { timeout: 300_000 }, async () => {
     await uploadImage(platform);
     const { backend_id: backend } = await connect(platform, 'draw', { key: 'room-1' });
     const names = { account: platform.account, service: 'draw', environment: 'default' };

@@ -1,4 +1,4 @@
-/** A certificate authority with the protocol of Let's Encrypt, and the DNS server that it asks. Both run on this machine. */
+/** A certificate authority with the protocol of Let's Encrypt, and its DNS server. Both run on this machine. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ export interface AcmeAuthority extends AsyncDisposable {
   readonly directory: string;
   /** The certificate of that URL's server: clients must trust it to reach the authority. */
   readonly serverCertificate: string;
-  /** The file with the authority's own certificate: who trusts it trusts what it issues. */
+  /** The file with the authority's root certificate: a client that trusts it trusts all certificates of the authority. */
   readonly root: string;
   /** A script that sets the records of DNS-01 challenges, as lego's provider `exec` calls it. */
   readonly setRecord: string;
@@ -21,12 +21,12 @@ export interface AcmeAuthority extends AsyncDisposable {
 
 interface Options {
   readonly folder: string;
-  /** Where challenges without DNS are answered. */
+  /** The ports on which challenges without DNS are answered. */
   readonly httpPort: number;
   readonly tlsPort: number;
 }
 
-/** Starts both in a folder. */
+/** Starts the authority and its DNS server, with their files in a folder. */
 export async function startAuthority(
   programs: AcmePrograms,
   { folder, httpPort, tlsPort }: Options,
@@ -79,7 +79,7 @@ export function start(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): AsyncDisposable {
-  // By default, Pebble waits for seconds before it looks at a challenge, and refuses requests at random.
+  // By default, Pebble waits for seconds before it validates a challenge, and rejects requests at random.
   const calm = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' };
   const child = spawn(program, args, { env: { ...process.env, ...calm, ...env }, stdio: 'ignore' });
   return {

@@ -1,9 +1,9 @@
-/** Programs for certificates: an authority for tests, and a client of it. Unpacked from this system's release, and not installed. */
+/** Programs for certificates: an authority for tests, and ACME clients. Unpacked from this system's packages, and not installed. */
 import { proxyProgram } from '../kit/packages/proxy-programs.ts';
 import { caddyProgram } from '../compose/caddy-program.ts';
 
 export interface AcmePrograms {
-  /** A small authority (https://github.com/letsencrypt/pebble), and DNS with which its challenges are answered. */
+  /** A small authority (https://github.com/letsencrypt/pebble), and the DNS server for its challenges. */
   readonly pebble: string;
   readonly dns: string;
   readonly lego: string;

@@ -42,7 +42,7 @@ describe.skipIf(problem !== undefined)(`ACME${problem === undefined ? '' : ` (sk
   });
   afterAll(async () => await parts.disposeAsync());
 
-  /** What curl prints, trusting the authority, with every host on this machine. Waits until there is a certificate. */
+  /** The output of curl, which trusts the authority and resolves the host to this machine. Waits until there is a certificate. */
   async function curl(url: string, ...args: string[]): Promise<string> {
     const { hostname, port } = new URL(url);
     const there = ['--cacert', authority.root, '--resolve', `${hostname}:${port}:127.0.0.1`];
@@ -50,7 +50,7 @@ describe.skipIf(problem !== undefined)(`ACME${problem === undefined ? '' : ` (sk
     return await runCommand('curl', ['--silent', '--show-error', ...there, ...patience, ...args, url]);
   }
 
-  test('Caddy in front obtains certificates, and sessions, WebSockets, API and registry work behind it', async () => {
+  test('Caddy in front of a platform obtains certificates, and sessions, WebSockets, API and registry work behind it', async () => {
     if (engine === undefined) return;
     const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
     const own = { BERTH_API_PORT: api, BERTH_REGISTRY_PORT: registry, BERTH_PROXY_PORT: proxy };
@@ -76,10 +76,10 @@ describe.skipIf(problem !== undefined)(`ACME${problem === undefined ? '' : ` (sk
     await once(socket, 'open');
     expect(await echo(socket)).toBe('still here');
     socket.terminate();
-    // Caddy sometimes registers twice at its first start, and tries a request that failed for this again after a minute.
+    // Caddy sometimes registers twice at its first start, and retries the request that failed for this after a minute.
   }, 240_000);
 
-  test('an ACME client obtains a wildcard certificate, and the platform uses it, and each renewal', async () => {
+  test('the platform uses a wildcard certificate of an ACME client, and its renewal', async () => {
     const names = ['--domains', `*.sessions.${domain}`];
     const dns = ['--dns', 'exec', '--dns.disable-cp', '--email', `admin@${domain}`, '--accept-tos'];
     const lego = async (...command: string[]) =>

@@ -35,7 +35,7 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
   let httpPort: number;
   let session: ConnectResponse;
 
-  /** Puts a new certificate in place of the last one, as a renewal does, and lets this process trust it. */
+  /** Replaces the certificate, as a renewal does, and lets this process trust the new one. */
   async function renew(): Promise<void> {
     const pair = await newPair(['127.0.0.1', domain, `*.${domain}`]);
     setDefaultCACertificates([...getCACertificates('default'), pair.certificate]);
@@ -65,7 +65,7 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
   }, 240_000);
   afterAll(async () => await parts.disposeAsync());
 
-  /** What curl prints, trusting only the platform's certificate. */
+  /** The output of curl, which trusts only the platform's certificate. */
   async function curl(...args: string[]): Promise<string> {
     const { hostname, port } = new URL(session.url);
     const resolve = ['--resolve', `${hostname}:${port}:127.0.0.1`];
@@ -80,9 +80,9 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
     return stdout;
   }
 
-  test('docker pushes an image, which is pulled and run, and the URLs say https', async () => {
+  test('docker pushes an image, which is pulled and run, and all URLs have https', async () => {
     const { apiUrl, proxyUrl } = fixture.platform;
-    // A small one, because docker compresses it.
+    // A small image, because docker compresses it.
     await fixture.pushWithDocker('serve');
     expect((await fetch((await fixture.connectReady('serve', { url_form: 'path' })).url)).status).toBe(200);
     expect([apiUrl, proxyUrl, session.url].map((url) => new URL(url).protocol)).toEqual(['https:', 'https:', 'https:']);
@@ -102,11 +102,11 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
 
   test('browsers are redirected from HTTP to the session, and its WebSockets are encrypted', async () => {
     const { host } = new URL(session.url);
-    const asked = sendPlain({ host: '127.0.0.1', port: httpPort, path: '/who', headers: { host } }).end();
-    const [{ statusCode, headers }] = (await once(asked, 'response')) as [
+    const request = sendPlain({ host: '127.0.0.1', port: httpPort, path: '/who', headers: { host } }).end();
+    const [{ statusCode, headers }] = (await once(request, 'response')) as [
       { statusCode: number; headers: Record<string, string> },
     ];
-    asked.destroy();
+    request.destroy();
     expect([statusCode, headers['location']]).toEqual([308, `${session.url}who`]);
     const socket = new WebSocket(`${session.url.replace(/^http/, 'ws')}live`, { lookup: localLookup });
     await once(socket, 'message');
@@ -126,7 +126,7 @@ describe.skipIf(engine === undefined)(`TLS${engine ? '' : ' (skipped: no Docker 
     });
   });
 
-  test('a renewed certificate is used by every listener, and open connections go on', async () => {
+  test('every listener uses a renewed certificate, and open connections continue', async () => {
     const { apiUrl, proxyUrl, registry } = fixture.platform;
     const urls = [apiUrl, proxyUrl, `https://${registry}`];
     const before = await serialAt(apiUrl);

@@ -1,4 +1,4 @@
-# A person types a name, and the window becomes green; an empty line, and it is as before.
+# A typed name turns the window green; an empty line restores it.
 while :; do
   printf 'Your name: '
   read -r name
