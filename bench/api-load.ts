@@ -1,4 +1,4 @@
-/** The service API compared with an Express server that parses the same JSON and answers with as much, each on one core. */
+/** The service API compared with an Express server that parses the same JSON and returns the same amount, each on one core. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const loadCore = 1;
 
 /** A request to the service API. */
 export interface ApiRequest {
-  /** How the report names it. */
+  /** The name of the request in the report. */
   readonly what: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -32,8 +32,8 @@ export interface ApiRequest {
 }
 
 /**
- * Measures a request and the peer in turn; each round sends a fixed number of requests. Beside the rates, the row has the CPU time of a
- * request, which other programs on the machine disturb less.
+ * Measures a request and the peer in turn; each round sends a fixed number of requests. In addition to the rates, the row has the CPU
+ * time of a request, which other programs on the machine affect less.
  */
 export async function apiRow(platform: TestPlatform, { what, method, path, body, aim }: ApiRequest): Promise<Row> {
   const peer = spawn(process.execPath, [join(import.meta.dirname, 'express-peer.ts')], {

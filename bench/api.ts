@@ -1,6 +1,6 @@
 /**
  * The service API on the embedded drivers: requests compared with an Express server in the same run, many open streams, and the same
- * requests with a store full of ended backends. Spawns need no engine: no worker takes the backends, which stay scheduled.
+ * requests with a store full of ended backends. Spawns need no engine: no worker claims the backends, which stay scheduled.
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,18 +23,18 @@ import { statusStreamRows } from './status-streams.ts';
 const endedBackends = 100_000;
 const routesPerBackend = 10;
 
-/** The ended backends were spawned one after another within less than the hour for which their routes stay. */
+/** The time between the spawns of ended backends: all were spawned within the hour after which routes are deleted. */
 const spawnedEveryMs = 30;
 
-/** Inserted at the same time: the store writes what comes together in one transaction. */
+/** The number of concurrent inserts, which the store writes in one transaction. */
 const batch = 1_000;
 
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 await using platform = await startPlatform({ settings });
 await pushEmptyImage(repositoryOf(platform, 'bench'));
-// When the garbage of the start has been collected, as in a platform that runs for long.
+// Waits until the garbage of the start has been collected, as in a platform that runs for long.
 await delay(25_000);
-// First, because a heap that grew under load stays large.
+// Status streams first, because a heap that grew under load stays large.
 const rows = [...(await statusStreamRows(platform, 'bench')), ...(await requestRows(platform, ''))];
 await platform.stop();
 await fill(platform);
@@ -62,7 +62,7 @@ async function requestRows(on: TestPlatform, condition: string): Promise<Row[]> 
   ];
 }
 
-/** The costs of a full store, beside the other differences between two measurements of one platform. */
+/** The cost of a full store, measured against an empty store in the same run. */
 async function fullStoreRow(full: TestPlatform): Promise<Row> {
   await using empty = await startPlatform({ settings });
   await pushEmptyImage(repositoryOf(empty, 'bench'));

@@ -56,7 +56,7 @@ async function dockerPeer(platform: TestPlatform, engine: TestEngine, tag: strin
   };
 }
 
-/** An address that the worker hardly ever assigns: it starts at a random one and skips used ones. */
+/** An address that the worker hardly ever assigns: it starts at a random address and skips used ones. */
 function lastAddressButOne(subnet: string): string {
   const [base = '', bits = '24'] = subnet.split('/');
   const value = base.split('.').reduce((sum, part) => sum * 256 + Number(part), 0) + 2 ** (32 - Number(bits)) - 2;

@@ -16,7 +16,7 @@ export interface DebianRegistry extends AsyncDisposable {
   readonly pid: number;
 }
 
-/** Starts it with a folder on the same disk as Berth's. Installs it if it is missing and this process is root. */
+/** Starts the registry with a folder on the same disk as Berth's. Installs it if it is missing and this process is root. */
 export async function startDebianRegistry(parentFolder: string): Promise<DebianRegistry> {
   if (!(await findProgram(program))) {
     const problem = await installWithApt(openTerminal(process.stderr), `Installing ${program}`, [program]);
@@ -37,7 +37,7 @@ http: { addr: '127.0.0.1:${port}' }
 `,
   );
   const child = spawn(program, ['serve', config], { stdio: ['ignore', 'ignore', 'inherit'] });
-  await answers(port);
+  await untilAnswers(port);
   return {
     port,
     pid: child.pid ?? 0,
@@ -50,7 +50,7 @@ http: { addr: '127.0.0.1:${port}' }
   };
 }
 
-async function answers(port: number): Promise<void> {
+async function untilAnswers(port: number): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
     const up = await fetch(`http://127.0.0.1:${port}/v2/`).then(
       ({ ok }) => ok,

@@ -11,7 +11,7 @@ import { cpuSeconds, settleDisk } from './machine.ts';
 const layers = 4;
 const layerBytes = 50_000_000;
 
-/** A repository as docker names it, and its login. */
+/** A repository under its docker name, and its login. */
 export interface DockerTarget {
   /** Such as `127.0.0.1:5000/acme/bench`. */
   readonly repository: string;
@@ -23,7 +23,7 @@ export interface DockerTarget {
 export interface Transfer {
   /** Duration of the command. */
   readonly seconds: number;
-  /** CPU time of the registry meanwhile. */
+  /** CPU time of the registry during the command. */
   readonly cpuSeconds: number;
 }
 

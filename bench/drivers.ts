@@ -14,7 +14,7 @@ import { pushEmptyImage, repositoryOf } from './raw-image.ts';
 import { Puller, Pusher, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
 
-/** With warm-up rounds: without a mongod, its stand-in is a Java program, which compiles its code while it runs. */
+/** With warm-up rounds, because the stand-in for a mongod is a Java program, which compiles its code while it runs. */
 const counted = { warmUps: 4, rounds: 5 };
 
 const blobBytes = 100 * 1024 * 1024;
@@ -29,7 +29,7 @@ await using ours = await startPlatform({ drivers: shared, settings });
 await using uncached = await startPlatform({ drivers: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
 await using peer = await startPlatform({ settings });
 for (const platform of [ours, uncached, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
-// First, because pulls leave memory allocated that is not due to pushes.
+// Memory first, because pulls leave memory allocated that is not due to pushes.
 const memory = await memoryRow();
 const transferRows = await transfers();
 for (const platform of [ours, peer]) pin(platform.pid ?? 0, 0);
@@ -97,7 +97,7 @@ function blobsOf(platform: TestPlatform): Repository {
 
 interface Measured {
   readonly what: string;
-  /** The process that does the work. */
+  /** The name of the process whose CPU time is measured. */
   readonly by: string;
   readonly amount: number;
   readonly unit: string;
@@ -113,8 +113,8 @@ interface Work {
 }
 
 /**
- * Measures both per second, and per CPU second of the process. The first depends on the stand-in database, which runs on the same
- * two cores; a real one would have its own machine.
+ * Measures both platforms per second, and per CPU second of the process. The rate per second depends on the stand-in database, which
+ * runs on the same two cores; a real database would have its own machine.
  */
 async function compare({ what, by, amount, unit, aim }: Measured, work: Work): Promise<Row[]> {
   const { prepare, pid } = work;

@@ -1,4 +1,4 @@
-/** The peer of the service API: an Express server that only parses the same body, if any, and answers with as much JSON. */
+/** The peer of the service API: an Express server that only parses the same body, if any, and returns the same amount of JSON. */
 import express from 'express';
 
 const answer = {

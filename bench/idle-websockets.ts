@@ -1,6 +1,6 @@
 /**
- * The memory of idle WebSockets in the proxy: 5,000, each with a connection of its client and one to its backend. A few messages have
- * passed through each, and pings are on. Linux only.
+ * The memory of 5,000 idle WebSockets in the proxy, each with a connection of its client and a connection to its backend. A few messages
+ * have passed through each, and pings are on. Linux only.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -25,7 +25,7 @@ process.stdout.write(
   `${(each / 1024).toFixed(1)} KiB per idle WebSocket of ${count} (${before} to ${after} bytes); aim: 12 KB\n`,
 );
 for (const socket of sockets) socket.destroy();
-// An exit does not dispose.
+// `process.exit` does not dispose the proxy.
 process.kill(proxy.pid);
 process.exit();
 
@@ -43,7 +43,7 @@ async function open(wanted: number) {
   return opened;
 }
 
-/** What the proxy has in memory when it has collected its garbage, as V8 does in a process that is idle for half a minute. */
+/** The memory of the proxy after a garbage collection, which V8 runs in a process that is idle for half a minute. */
 async function settled(): Promise<number> {
   await delay(settleMs);
   process.kill(proxy.pid, 'SIGUSR2');

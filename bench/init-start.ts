@@ -28,7 +28,7 @@ export async function initStart(): Promise<Row> {
     const pairs = await inTurn(
       { warmUps: 1, rounds },
       async () => startMs(init, ['true']),
-      // It reaps orphans as process 1 of a container; elsewhere only with this option.
+      // docker-init reaps orphans as process 1 of a container; elsewhere only with `-s`.
       async () => startMs(dockerInit, ['-s', '--', 'true']),
     );
     const show = (times: readonly number[]) => `${median(times).toFixed(2)} ms`;

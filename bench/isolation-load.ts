@@ -1,4 +1,4 @@
-/** The load of `isolation.ts`, in a process of its own: pushes, connects and garbage collections until the parent stops it. */
+/** The load of `isolation.ts`, in its own process: pushes, connects and garbage collections until the parent stops it. */
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runBerth } from '../test/kit/platform/berth-command.ts';
@@ -15,7 +15,7 @@ const connectsPerSecond = 500;
 /** Connects are sent in steps of this length. */
 const stepMs = 20;
 
-/** If the platform is slower, connects wait for it instead of piling up. */
+/** Upper bound of open connects, which wait if the platform is slower. */
 const maxOpen = 100;
 
 const collectEveryMs = 2_000;
@@ -30,7 +30,7 @@ process.on('message', (message: LoadData | 'stop') => {
     process.send?.(work);
   } else running = Promise.all([push(message), connect(message), collect(message)]);
 });
-// Work that fails ends the process, and with it the measurement.
+// An error ends the process, and with it the measurement.
 void running;
 
 async function push({ account, token, registry, pushMib }: LoadData): Promise<void> {
@@ -59,11 +59,11 @@ async function connect({ account, token, apiUrl }: LoadData): Promise<void> {
       const sent = request(url, { method: 'POST', agent, headers }, (answer) => {
         answer.resume();
         answer.once('close', () => (open -= 1));
-        if (answer.statusCode !== 200) throw new Error(`A connect was answered with ${answer.statusCode}`);
+        if (answer.statusCode !== 200) throw new Error(`A connect returned ${answer.statusCode}`);
         work.connects += 1;
       });
       sent.on('error', (error) => {
-        // Connects that are open at the end are cut off.
+        // Connects that are open at the end are aborted.
         if (!stop.signal.aborted) throw error;
       });
       sent.end('{"key":"held"}');

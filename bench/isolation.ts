@@ -1,8 +1,7 @@
 /**
  * How much pushes, connects and a garbage collection delay sessions: the slowest percent of small answers through the proxy while the
- * platform is idle and while it works, with the proxy in a thread of its own and without. An argument sets the size of a push in MiB.
- * The sessions have a core of their own, on which the proxy, a backend and this client run; all else has the other core. It takes two
- * cores on which nothing else runs.
+ * platform is idle and while it works, with the proxy in its own thread and without. An argument sets the size of a push in MiB. The
+ * proxy, a backend and this client run on one core, and all other work on the second. Needs two cores on which no other program runs.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,14 +25,14 @@ const rounds = Number(process.env['BENCH_ROUNDS'] ?? 3);
 const probeMs = 8_000;
 const connections = 8;
 
-/** Each connection asks this often: what is measured is the wait, not the throughput. */
+/** The time between the requests of a connection. Low, because latency is measured, not throughput. */
 const everyMs = 10;
 
-/** What works and what measures must not share a core, or the probe would measure its own wait. */
+/** The load and the probe must not share a core, or the probe would measure its own wait. */
 const loadCore = 0;
 const sessionCore = 1;
 
-/** The names of threads that serve sessions, and that V8 lends to all threads of a process to collect their garbage. */
+/** The names of the threads that serve sessions, and of V8's garbage collector threads, which all threads of a process share. */
 const proxyThread = /^proxy-/;
 const mainThread = /^MainThread$/;
 const collectorThread = /^V8Worker$/;
@@ -48,7 +47,7 @@ interface Side {
   /** The slowest percent, in milliseconds, of each round. */
   readonly idle: number[];
   readonly loaded: number[];
-  /** The share of the time in which that thread waited for its core, idle and loaded: what is not Berth's own delay. */
+  /** The share of the time in which that thread waited for its core, idle and loaded. Berth does not cause this delay. */
   readonly waits: { readonly idle: number[]; readonly loaded: number[] };
   /** What the load did in all rounds. */
   readonly work: { pushes: number; connects: number; collections: number };
@@ -132,13 +131,13 @@ async function underLoad(side: Side): Promise<number> {
   try {
     pin(load.pid ?? 0, loadCore);
     load.send(data);
-    // It has made what it pushes.
+    // The load has created its blobs.
     await once(load, 'message');
     await delay(1_000);
     const slowest = await probe(side, 'loaded');
     load.send('stop');
-    const [did] = (await once(load, 'message')) as [Side['work']];
-    for (const kind of ['pushes', 'connects', 'collections'] as const) work[kind] += did[kind];
+    const [counts] = (await once(load, 'message')) as [Side['work']];
+    for (const kind of ['pushes', 'connects', 'collections'] as const) work[kind] += counts[kind];
     return slowest;
   } finally {
     load.kill();

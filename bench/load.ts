@@ -11,7 +11,7 @@ export interface LoadOptions {
   readonly requests: number;
 }
 
-/** Sends the requests, and returns how many were answered per second. Throws at the first response that is not 200. */
+/** Sends the requests, and returns the answers per second. Throws at the first response that is not 200. */
 export async function requestsPerSecond(options: LoadOptions): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: options.connections });
   let left = options.requests;
@@ -34,7 +34,7 @@ async function send({ method = 'POST', url, body, headers }: LoadOptions, agent:
       response.once('error', reject);
       response.once('end', () => {
         if (response.statusCode === 200) resolve();
-        else reject(new Error(`Answered with ${response.statusCode}`));
+        else reject(new Error(`The server returned ${response.statusCode}`));
       });
     });
     sent.once('error', reject);

@@ -29,7 +29,7 @@ export async function threadWaitSeconds(pid: number, name: RegExp): Promise<numb
 /** man 5 proc, stat. */
 async function secondsIn(file: string): Promise<number> {
   const text = await readFile(file, 'utf8');
-  // The name, in parentheses, may contain anything.
+  // The name, in parentheses, may contain any characters.
   const [, rest = ''] = /^.*\) (.*)$/s.exec(text) ?? [];
   const fields = rest.split(' ');
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
@@ -51,7 +51,7 @@ export async function pinThreads(pid: number, name: RegExp, cores: string): Prom
   for (const id of await threadsOf(pid, name)) await runCommand('taskset', ['-c', '-p', cores, id]);
 }
 
-/** Flushes pending writes to the disk, so that the system does not write those of one side while the other is measured. */
+/** Flushes pending writes to the disk, so that the kernel does not write data of one side while the other side is measured. */
 export async function settleDisk(): Promise<void> {
   await runCommand('sync', []);
 }

@@ -13,7 +13,7 @@ export function quantile(values: readonly number[], share: number): number {
   return value;
 }
 
-/** The values of both sides: one a round. */
+/** The values of both sides, one per round. */
 export interface Pairs {
   readonly ours: number[];
   readonly peer: number[];

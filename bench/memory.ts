@@ -17,7 +17,7 @@ import type { Repository } from './registry-load.ts';
 
 const root = join(import.meta.dirname, '..');
 
-/** So many blobs of this size are pushed at once. */
+/** The number and size of blobs that are pushed at once. */
 const pushes = 20;
 const sizeBytes = 100 * 1024 * 1024;
 
@@ -39,8 +39,8 @@ export async function idleMemory(platform: TestPlatform): Promise<Row> {
 }
 
 /**
- * Runs `npm start` as in a fresh clone, without compiled sources, and then once more. Both begin with an empty data folder, push the sample
- * application and start its first session.
+ * Runs `npm start` as in a fresh clone, without compiled sources, and then a second time. Both runs begin with an empty data folder, push
+ * the sample application and start its first session.
  */
 export async function idleStarts(engine: TestEngine): Promise<Row[]> {
   await using cache = await temporaryFolder();

@@ -1,7 +1,7 @@
 /**
- * What a second thread of the proxy adds, on a machine that has no core for it. Two threads on one port can carry twice as much as one if
- * a request takes no more of their processor time than of one, and if each gets half of the connections. So both are measured: small
- * answers by processor time of the proxy's threads, and the share of the busier thread.
+ * The gain from a second thread of the proxy, measured on a machine without a core for it. Two threads on one port can serve twice the
+ * load of one thread if a request takes no more CPU time, and if each thread receives half of the connections. Both are measured: small
+ * answers per CPU second of the proxy's threads, and the share of the busier thread.
  */
 import { fileURLToPath } from 'node:url';
 import { startEngine } from '../test/kit/engines/docker-engine.ts';
@@ -17,7 +17,7 @@ import { runWrk } from './wrk.ts';
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 7);
 const seconds = Number(process.env['BENCH_SECONDS'] ?? 3);
 
-/** Enough that the kernel, which chooses the thread of each by its ports, comes near to a half. */
+/** Enough that the kernel, which chooses a thread by the ports of a connection, assigns almost half to each. */
 const connections = 256;
 
 const proxyThreads = /^proxy-/;
@@ -25,7 +25,7 @@ const proxyThreads = /^proxy-/;
 interface Side {
   readonly platform: TestPlatform;
   readonly url: string;
-  /** The share of the busiest thread in the time of all, in each round. */
+  /** The share of the busiest thread in the CPU time of all threads, in each round. */
   readonly busiest: number[];
 }
 

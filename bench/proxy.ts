@@ -1,6 +1,6 @@
 /**
  * The proxy, compared with nginx, haproxy, configurable-http-proxy and no proxy: one core for each proxy, 64 connections, the same
- * work, in turn. All look up the token of a request. The load and the backend share the other core.
+ * work, in turn. All proxies look up the token of a request. The load and the backend share the other core.
  */
 import { writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,12 +28,12 @@ const loadCore = 1;
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 5);
 
 /**
- * A load begins with 64 connections at once. wrk counts the time that the first requests wait as if more requests had waited meanwhile:
- * in a load of two seconds, 20 ms at its start are a hundredth of all, and so decide its p99. New connections have a row of their own.
+ * A load begins with 64 connections at once. wrk corrects the latencies as if more requests had waited with the first ones: in a load of
+ * two seconds, 20 ms at the start are one percent, and so determine the p99. New connections have their own row.
  */
 const seconds = Number(process.env['BENCH_SECONDS'] ?? 5);
 
-/** What a browser sends with a request for a part of a page. */
+/** The headers that a browser sends with a request for a part of a page. */
 const browserHeaders = [
   'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
   'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8',
@@ -61,11 +61,11 @@ interface Kind {
   readonly script?: string;
   /** Default: 64. */
   readonly connections?: number;
-  /** Whether the backend is the one that reads uploads, in place of nginx. */
+  /** Whether the backend is the upload reader instead of nginx. */
   readonly uploads?: boolean;
-  /** Whether MiB are counted instead of requests, because too few of them end. */
+  /** Whether MiB are counted instead of requests, because too few requests end. */
   readonly countsMiB?: boolean;
-  /** What is measured instead of requests of wrk: round trips over upgraded connections, or connections for one request each. */
+  /** Measures round trips over upgraded connections, or connections for one request each, instead of requests of wrk. */
   readonly instead?: 'round trips' | 'new connections';
 }
 
@@ -82,7 +82,7 @@ await writeFile(
 
 const kinds: Readonly<Record<string, Kind>> = {
   small: { what: '12-byte answers', path: 'small', aim: '>= 1.0' },
-  // Berth compares a request with the last one of its connection: here, no two are the same.
+  // Berth compares a request with the previous request of its connection: here, all requests differ.
   targets: { what: '12-byte answers, another URL each time', path: 'small', aim: '', script: countUp },
   connections: { what: '64 new connections at a time', path: 'small', aim: '', instead: 'new connections' },
   browser: { what: 'headers of a browser', path: 'small', aim: '>= 1.0', headers: browserHeaders },
@@ -122,7 +122,7 @@ interface Contestant {
 const contestants = await startContestants(backend);
 const contestantsOfUploads = await startContestants(uploadReader);
 
-/** Starts all proxies before a backend. Those that wait cost nothing. */
+/** Starts all proxies in front of a backend. Idle proxies use no CPU time. */
 async function startContestants(target: Peer): Promise<readonly Contestant[]> {
   const work = { token: 'a'.repeat(43), backendPort: target.port };
   const of = (program: string) => join(folder.path, `${program}-${target.port}`);
@@ -143,7 +143,7 @@ async function startContestants(target: Peer): Promise<readonly Contestant[]> {
 interface Result {
   /** Requests per second. */
   readonly rate: number;
-  /** Requests per second of the proxy's processor time, which other programs on the machine affect less. */
+  /** Requests per second of the proxy's CPU time, which other programs on the machine affect less. */
   readonly cpuRate: number;
   readonly p99Ms: number;
 }
@@ -197,21 +197,21 @@ async function measured(kind: Kind): Promise<Map<string, Result[]>> {
 async function load({ peer, prefix, name }: Contestant, kind: Kind): Promise<Result> {
   const url = `http://127.0.0.1:${peer.port}${prefix}${kind.path}`;
   const before = await cpuSeconds(peer.pid);
-  const { requests, took, p99Ms } = await measure(name, url, kind);
+  const { requests, tookSeconds, p99Ms } = await measure(name, url, kind);
   const used = (await cpuSeconds(peer.pid)) - before;
-  return { rate: requests / took, cpuRate: requests / Math.max(used, 0.01), p99Ms };
+  return { rate: requests / tookSeconds, cpuRate: requests / Math.max(used, 0.01), p99Ms };
 }
 
 async function measure(
   name: string,
   url: string,
   kind: Kind,
-): Promise<{ requests: number; took: number; p99Ms: number }> {
+): Promise<{ requests: number; tookSeconds: number; p99Ms: number }> {
   const { connections = 64, instead } = kind;
   const load = { connections, seconds };
   if (instead === undefined) return await requestsOf(name, url, { ...kind, connections });
   if (instead === 'new connections') return { ...(await newConnections(new URL(url), load)), p99Ms: Number.NaN };
-  return { requests: await roundTrips(new URL(url), load), took: seconds, p99Ms: Number.NaN };
+  return { requests: await roundTrips(new URL(url), load), tookSeconds: seconds, p99Ms: Number.NaN };
 }
 
 /** Sends requests with wrk. */
@@ -221,15 +221,16 @@ async function requestsOf(name: string, url: string, { headers = [], script, con
     ...headers.flatMap((header) => ['-H', header]),
     ...(script === undefined ? [] : ['-s', script]),
   ];
-  const { requests, said } = await runWrk({ url, seconds, connections, args, core: loadCore }).catch(
+  const { requests, output } = await runWrk({ url, seconds, connections, args, core: loadCore }).catch(
     (cause: unknown) => {
       throw new Error(`Cannot measure ${name}`, { cause });
     },
   );
-  const [, took = '', size = '', sizeUnit = ''] = /requests in ([\d.]+)s, ([\d.]+)([KMGT]?)B read/.exec(said) ?? [];
+  const [, tookSeconds = '', size = '', sizeUnit = ''] =
+    /requests in ([\d.]+)s, ([\d.]+)([KMGT]?)B read/.exec(output) ?? [];
   const count =
     countsMiB === true ? Number(size) * ({ K: 1 / 1024, M: 1, G: 1024, T: 1024 * 1024 }[sizeUnit] ?? 0) : requests;
-  const [, p99 = '', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(said) ?? [];
+  const [, p99 = '', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(output) ?? [];
   const unitMs = { us: 0.001, ms: 1, s: 1000 }[unit] ?? 1;
-  return { requests: count, took: Number(took), p99Ms: Number(p99) * unitMs };
+  return { requests: count, tookSeconds: Number(tookSeconds), p99Ms: Number(p99) * unitMs };
 }

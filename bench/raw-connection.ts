@@ -1,9 +1,9 @@
-/** A kept-alive HTTP/1.1 connection that reads into one buffer: a client that uses little CPU beside its server. */
+/** A kept-alive HTTP/1.1 connection that reads into one buffer: a client that uses little CPU time compared with its server. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** As much as a socket returns at once. */
+/** The most that a socket returns at once. */
 const bufferBytes = 1024 * 1024;
 
 const headEnd = Buffer.from('\r\n\r\n');
@@ -56,7 +56,7 @@ export class RawConnection implements Disposable {
           const text = pending.toString('latin1', 0, end);
           const length = Number(/^content-length: *(\d+)/im.exec(text)?.[1]);
           if (!text.startsWith('HTTP/1.1 2') || Number.isNaN(length)) {
-            reject(new Error(`Answered with\n${text}`));
+            reject(new Error(`The server returned\n${text}`));
             return;
           }
           answer = { length, left: (hasBody ? length : 0) - (pending.length - end - headEnd.length) };

@@ -16,8 +16,8 @@ export interface Repository {
 }
 
 /**
- * The measured repository, with the bearer token that a client gets before its first request. Tokens are valid for some minutes,
- * so each measurement has its own.
+ * The measured repository, with the bearer token that a client requests first. Tokens are valid for some minutes, so each measurement
+ * has its own token.
  *
  * @param registry - host and port of one of the platform's registries
  */
@@ -36,7 +36,7 @@ export interface Blob {
   readonly bytes: Buffer;
 }
 
-/** Makes new blobs. They differ in their first bytes only, because random bytes take longer to make than to push. */
+/** Creates new blobs. They differ in their first bytes only, because random bytes take longer to generate than to push. */
 export function newBlobs(count: number, sizeBytes: number): Blob[] {
   const pattern = randomBytes(Math.min(sizeBytes, 1024 * 1024));
   return Array.from({ length: count }, () => {
@@ -118,7 +118,7 @@ export class Pusher implements Disposable {
         answer.once('error', reject);
         answer.once('end', () => {
           if (answer.statusCode === 201 || answer.statusCode === 202) resolve(answer.headers);
-          else reject(new Error(`${method} ${path} was answered with ${answer.statusCode}`));
+          else reject(new Error(`${method} ${path} returned ${answer.statusCode}`));
         });
       });
       sent.end(body);
@@ -150,7 +150,7 @@ export class Puller implements Disposable {
       ...(authorization ? [`authorization: ${authorization}`] : []),
     ];
     const length = await this.#connection.ask(`${lines.join('\r\n')}\r\n\r\n`, method === 'GET');
-    if (length !== sizeBytes) throw new Error(`${path} has ${length} bytes in place of ${sizeBytes}`);
+    if (length !== sizeBytes) throw new Error(`${path} has ${length} bytes instead of ${sizeBytes}`);
   }
 
   [Symbol.dispose](): void {
@@ -166,7 +166,7 @@ export interface Reading {
   readonly method?: 'GET' | 'HEAD';
 }
 
-/** Reads one path `count` times, from these registries in turn, and returns the seconds it took. */
+/** Reads one path `count` times, from these registries in turn, and returns the duration in seconds. */
 export async function readAll(repositories: readonly Repository[], reading: Reading): Promise<number> {
   const { concurrency, count, path, sizeBytes, method = 'GET' } = reading;
   using opened = new DisposableStack();

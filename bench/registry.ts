@@ -28,7 +28,7 @@ const pullsOfPush = 7;
 
 const concurrencies = [1, 4, 8];
 
-/** Blobs of each size in a measurement: enough for a good part of a second. */
+/** The number of blobs of each size: enough for a good part of a second. */
 const sizes = [
   { sizeBytes: 1 * mib, pushes: 64, pulls: 256 },
   { sizeBytes: 10 * mib, pushes: 16, pulls: 64 },
@@ -40,9 +40,9 @@ const smallRequests = 3_000;
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 await using platform = await startPlatform({ settings });
 await using debian = await startDebianRegistry(dirname(platform.dataFolder));
-const us = async (): Promise<Repository> => await loggedIn(platform, platform.registry);
-/** Needs no login. */
-const them: Repository = { host: '127.0.0.1', port: debian.port, name: 'acme/bench', authorization: '' };
+const ourRepository = async (): Promise<Repository> => await loggedIn(platform, platform.registry);
+/** The reference implementation needs no login. */
+const peerRepository: Repository = { host: '127.0.0.1', port: debian.port, name: 'acme/bench', authorization: '' };
 
 /** The kinds of rows on the command line: `push`, `pull`, `small`, `twice`, `docker`, `memory`. Default: all. */
 const wanted = process.argv.slice(2);
@@ -56,7 +56,7 @@ for (const { sizeBytes, pushes, pulls } of sizes) {
   }
 }
 if (isWanted('small')) for (const row of await smallRows()) add(row);
-if (isWanted('twice')) for (const row of await twiceRows()) add(row);
+if (isWanted('twice')) for (const row of await twoRegistriesRows()) add(row);
 if (isWanted('docker')) for (const row of await dockerRows()) add(row);
 if (isWanted('memory')) add(await memoryRow());
 process.stdout.write(`${table(rows)}\n`);
@@ -88,9 +88,9 @@ interface Pulls {
 }
 
 async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<Row> {
-  const { what = '', repositories = async () => [await us()] } = ours ?? {};
+  const { what = '', repositories = async () => [await ourRepository()] } = ours ?? {};
   const [blob] = newBlobs(1, sizeBytes) as [Blob];
-  for (const repository of [...(await repositories()).slice(0, 1), them]) {
+  for (const repository of [...(await repositories()).slice(0, 1), peerRepository]) {
     using pusher = new Pusher(repository);
     await pusher.blob(blob);
   }
@@ -102,7 +102,7 @@ async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<
   const rates = await inTurn(
     { warmUps: 3, rounds: pullRounds },
     async () => await rate(await repositories()),
-    async () => await rate([them]),
+    async () => await rate([peerRepository]),
   );
   return row(`pull of ${sizeBytes / mib} MiB, ${concurrency} at a time${what}`, rates, mib, ' MiB/s');
 }
@@ -110,7 +110,7 @@ async function pullRow({ sizeBytes, concurrency, count, ours }: Pulls): Promise<
 async function smallRows(): Promise<Row[]> {
   const layers = newBlobs(3, 1_000);
   let manifestBytes = 0;
-  for (const repository of [await us(), them]) {
+  for (const repository of [await ourRepository(), peerRepository]) {
     using pusher = new Pusher(repository);
     for (const layer of layers) await pusher.blob(layer);
     manifestBytes = await pusher.image(layers, 'latest');
@@ -134,26 +134,26 @@ async function smallRows(): Promise<Row[]> {
 }
 
 /** Two registry processes, one per core, which need MongoDB. */
-async function twiceRows(): Promise<Row[]> {
+async function twoRegistriesRows(): Promise<Row[]> {
   await using servers = new AsyncDisposableStack();
   const drivers = await openSharedServers(new AptPackages(openTerminal(process.stderr)), servers, { isMeasured: true });
   if ('missing' in drivers) throw new Error(`Nothing to measure: ${drivers.missing}`);
   const registries = ['registry', 'registry2'] as const;
-  await using twins = await startPlatform({ drivers, only: [...registries, 'api'], settings });
-  const hosts = registries.map((each) => twins.announcedBy(each).registry);
-  const repositories = async () => await Promise.all(hosts.map(async (host) => await loggedIn(twins, host)));
+  await using pair = await startPlatform({ drivers, only: [...registries, 'api'], settings });
+  const hosts = registries.map((each) => pair.announcedBy(each).registry);
+  const repositories = async () => await Promise.all(hosts.map(async (host) => await loggedIn(pair, host)));
   const ours = { what: ', from two registries', repositories };
   const pulls = { sizeBytes: 100 * mib, count: 16, ours };
   return [await pullRow({ ...pulls, concurrency: 4 }), await pullRow({ ...pulls, concurrency: 8 })];
 }
 
-/** Docker itself takes most of the time, so there are rows per CPU second of the registry, too. */
+/** Docker itself takes most of the time, so there are also rows per CPU second of the registry. */
 async function dockerRows(): Promise<Row[]> {
   await using docker = await openDocker();
   const login = { user: platform.account, password: platform.token };
   const targets = {
     ours: { repository: `${platform.registry}/${platform.account}/bench`, login, pid: platform.pid ?? 0 },
-    peer: { repository: `${them.host}:${them.port}/${them.name}`, pid: debian.pid },
+    peer: { repository: `${peerRepository.host}:${peerRepository.port}/${peerRepository.name}`, pid: debian.pid },
   };
   const push = { ours: [] as Transfer[], peer: [] as Transfer[] };
   const pull = { ours: [] as Transfer[], peer: [] as Transfer[] };
@@ -164,8 +164,8 @@ async function dockerRows(): Promise<Row[]> {
       push[side].push(pushed.push);
       images[side] = pushed.image;
     }
-    for (let again = 0; again < pullsOfPush; again += 1) {
-      for (const side of sidesIn(again)) pull[side].push(await docker.pull(images[side], targets[side]));
+    for (let pulls = 0; pulls < pullsOfPush; pulls += 1) {
+      for (const side of sidesIn(pulls)) pull[side].push(await docker.pull(images[side], targets[side]));
     }
   }
   const rates = ({ ours, peer }: typeof push, seconds: keyof Transfer) => ({
@@ -183,8 +183,8 @@ async function dockerRows(): Promise<Row[]> {
 /** The whole platform, compared with the reference registry. */
 async function memoryRow(): Promise<Row> {
   const peaks = {
-    ours: await peakBytesOfPushes(await us(), platform.pid ?? 0),
-    peer: await peakBytesOfPushes(them, debian.pid),
+    ours: await peakBytesOfPushes(await ourRepository(), platform.pid ?? 0),
+    peer: await peakBytesOfPushes(peerRepository, debian.pid),
   };
   return sizeRow('peak memory of 20 concurrent pushes of 100 MiB: Berth / docker-registry', peaks, '< 200 MB');
 }
@@ -199,8 +199,8 @@ async function perSecond(amount: number, work: () => Promise<void>): Promise<num
 async function both(rate: (repository: Repository) => Promise<number>): Promise<Pairs> {
   return await inTurn(
     { warmUps: 1, rounds },
-    async () => await rate(await us()),
-    async () => await rate(them),
+    async () => await rate(await ourRepository()),
+    async () => await rate(peerRepository),
   );
 }
 

@@ -1,7 +1,7 @@
 /**
- * What routes cost that are in use: small answers through the proxy with a hundred routes and with 100,000, on the embedded store and,
- * where MONGODB_URL is set, on MongoDB. All have been asked for, and lead to a hundred backends. Each connection asks for a route of its
- * own, as browsers do; then each request asks for another one, in an order that no cache of the processor likes.
+ * The cost of routes in use: small answers through the proxy with a hundred routes and with 100,000, on the embedded store and, if
+ * MONGODB_URL is set, on MongoDB. All routes have been requested before, and lead to a hundred backends. First each connection requests
+ * its own route, as browsers do; then each request is for another route, in an order that defeats CPU caches.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ interface Script {
   readonly threads: number;
 }
 
-interface Subject {
+interface RunningProxy {
   readonly proxy: ManyRoutes;
   readonly own: Script;
   readonly changing: Script;
@@ -51,7 +51,7 @@ for (const mongodbUrl of new Set([undefined, process.env['MONGODB_URL']])) {
     ['own', `proxy with ${manyRoutes} routes in use (peer: with ${fewRoutes}), per CPU second, ${store}`],
     ['changing', '— each request for another route than the last on its connection'],
   ] as const) {
-    const measure = async ({ proxy, ...scripts }: Subject) => {
+    const measure = async ({ proxy, ...scripts }: RunningProxy) => {
       const before = await cpuSeconds(proxy.pid);
       return (await ask(proxy, scripts[script])) / ((await cpuSeconds(proxy.pid)) - before);
     };
@@ -66,8 +66,12 @@ for (const mongodbUrl of new Set([undefined, process.env['MONGODB_URL']])) {
 }
 process.stdout.write(`${table(rows)}\n`);
 
-/** Starts a proxy, and asks for each of its routes. */
-async function start(routes: number, mongodbUrl: string | undefined, stack: AsyncDisposableStack): Promise<Subject> {
+/** Starts a proxy, and requests each of its routes. */
+async function start(
+  routes: number,
+  mongodbUrl: string | undefined,
+  stack: AsyncDisposableStack,
+): Promise<RunningProxy> {
   const options = { folder: folder.path, backendPort: backend.port, routes, mongodbUrl };
   const proxy = stack.use(await startManyRoutes(options));
   pin(proxy.pid, proxyCore);
@@ -80,12 +84,12 @@ async function start(routes: number, mongodbUrl: string | undefined, stack: Asyn
   };
   const own = await script(connections, ownRoute(tokens, routes));
   const changing = await script(1, changingRoute(tokens));
-  let asked = 0;
-  while (asked < routes) asked += await ask(proxy, changing);
+  let requested = 0;
+  while (requested < routes) requested += await ask(proxy, changing);
   return { proxy, own, changing };
 }
 
-/** A script in which each thread has a route of its own. The tokens are in a file: LuaJIT accepts 65,536 constants in a script. */
+/** A script in which each thread has its own route. The tokens are in a file, because LuaJIT accepts only 65,536 constants in a script. */
 function ownRoute(tokensFile: string, routes: number): string[] {
   return [
     'local threads = 0',
@@ -104,7 +108,7 @@ function ownRoute(tokensFile: string, routes: number): string[] {
   ];
 }
 
-/** A script for one thread that asks for one route after the other. */
+/** A script for one thread that requests one route after the other. */
 function changingRoute(tokensFile: string): string[] {
   return [
     'local tokens = {}',
@@ -118,7 +122,7 @@ function changingRoute(tokensFile: string): string[] {
   ];
 }
 
-/** Asks for small answers. Returns how many came. */
+/** Requests small answers, and returns their number. */
 async function ask(proxy: ManyRoutes, { path, threads }: Script): Promise<number> {
   const url = `http://127.0.0.1:${proxy.port}/`;
   const { requests } = await runWrk({ url, seconds, connections, threads, args: ['-s', path], core: loadCore });

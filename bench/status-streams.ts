@@ -1,4 +1,4 @@
-/** Many open status streams: the memory of the platform, and how long a change takes to reach all of them. Linux only. */
+/** Many open status streams: the memory of the platform, and the time until a change has reached all of them. Linux only. */
 import { once } from 'node:events';
 import { connect as connectTo } from 'node:net';
 import type { Socket } from 'node:net';
@@ -63,7 +63,7 @@ export async function statusStreamRows(platform: TestPlatform, service: string):
   }
 }
 
-/** Opens a stream, and returns it when its first event is here. A socket, because an HTTP client would take more CPU than the platform. */
+/** Opens a stream, and waits for its first event. A socket, because an HTTP client would use more CPU time than the platform. */
 async function open({ hostname, port, host, pathname }: URL): Promise<Socket> {
   const socket = connectTo({ host: hostname, port: Number(port) });
   socket.write(`GET ${pathname} HTTP/1.1\r\nhost: ${host}\r\n\r\n`);

@@ -1,10 +1,10 @@
-/** The part of the backend that takes connections that were upgraded, of which it sends back every byte. */
+/** The part of the backend that accepts upgrades, and echoes every byte. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** The key of all handshakes, and what a server answers to it (RFC 6455, section 1.3). */
+/** The key of all handshakes, and the server's answer to it (RFC 6455, section 1.3). */
 const key = 'dGhlIHNhbXBsZSBub25jZQ==';
 const acceptance = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
 
@@ -42,7 +42,7 @@ export async function openApplication(): Promise<Application> {
 /** A small message of a chat or a drawing. */
 const message = Buffer.alloc(64, 'x');
 
-/** Sends messages over upgraded connections, each when the last one has come back. Returns how many came back. */
+/** Sends messages over upgraded connections, each after the echo of the previous message. Returns the number of echoes. */
 export async function roundTrips(
   url: URL,
   { connections, seconds }: { connections: number; seconds: number },

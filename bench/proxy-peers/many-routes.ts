@@ -17,7 +17,7 @@ const log = silentLog();
 const collections = [backends, nodes, routes, traffic, proxies];
 const database = `berth-bench-routes-${process.pid}`;
 await using folder = await temporaryFolder();
-// The store of a test would be emptied document by document at the end, and stay open for the next test.
+// Not `openTestStore`, which would delete each document at the end, and keep the store open.
 await using store =
   mongodbUrl === undefined
     ? await openSqliteStore({ folder: folder.path, collections, log })

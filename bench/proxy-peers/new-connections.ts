@@ -1,13 +1,13 @@
-/** Clients that connect at the same time, as a browser does for a page, each for one request. */
+/** Simultaneous connections for one request each, as a browser opens them for a page. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** Opens connections at once, again and again. Returns how many had an answer, and how long it took until the last of each time had it. */
+/** Repeatedly opens connections at once. Returns the number of answers, and the time until the last answers of each round, in seconds. */
 export async function newConnections(
   url: URL,
   { connections, seconds }: { connections: number; seconds: number },
-): Promise<{ requests: number; took: number }> {
+): Promise<{ requests: number; tookSeconds: number }> {
   const endMs = performance.now() + seconds * 1000;
   let requests = 0;
   let tookMs = 0;
@@ -16,11 +16,11 @@ export async function newConnections(
     const sockets = await Promise.all(Array.from({ length: connections }, async () => await answered(url)));
     tookMs += performance.now() - startedMs;
     requests += connections;
-    // Closed in order, so many connections would use up the ports of this machine.
+    // Resets, because so many connections would use up the ports of this machine if they were closed in order.
     for (const socket of sockets) socket.resetAndDestroy();
     await Promise.all(sockets.map(async (socket) => await once(socket, 'close')));
   }
-  return { requests, took: tookMs / 1000 };
+  return { requests, tookSeconds: tookMs / 1000 };
 }
 
 /** A connection whose first request was answered. */
@@ -28,6 +28,7 @@ async function answered({ hostname, port, pathname }: URL): Promise<Socket> {
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   socket.write(`GET ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
   const [answer] = (await once(socket, 'data')) as [Buffer];
-  if (!answer.toString('latin1').startsWith('HTTP/1.1 200')) throw new Error(`Not answered:\n${answer.toString()}`);
+  if (!answer.toString('latin1').startsWith('HTTP/1.1 200'))
+    throw new Error(`Unexpected answer:\n${answer.toString()}`);
   return socket;
 }

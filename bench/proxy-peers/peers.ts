@@ -12,13 +12,13 @@ import { proxyProgram } from '../../test/kit/packages/proxy-programs.ts';
 import type { ProxyProgram } from '../../test/kit/packages/proxy-programs.ts';
 import { haproxySettings, haproxyUsers, nginxBackendSettings, nginxSettings } from './settings.ts';
 
-/** A server that runs. */
+/** A running server. */
 export interface Peer extends AsyncDisposable {
   readonly port: number;
   readonly pid: number;
 }
 
-/** What a proxy has to do. */
+/** The requests that a proxy forwards. */
 export interface Work {
   /** The first segment of the path, which the backend does not see. */
   readonly token: string;
@@ -30,7 +30,7 @@ const configurableHttpProxy = 'configurable-http-proxy@5.1.0';
 
 const startLimitMs = 20_000;
 
-/** Starts nginx with the files that are requested, as the backend of all proxies. */
+/** Starts nginx with the requested files, as the backend of all proxies. */
 export async function startBackend(folder: string, applicationPort: number): Promise<Peer> {
   const port = await freePort();
   await mkdir(join(folder, 'temporary'), { recursive: true });
@@ -62,7 +62,7 @@ export async function startHaproxy(folder: string, work: Work): Promise<Peer> {
   return await startProgram('haproxy', folder, haproxySettings({ ...work, port, users }), port);
 }
 
-/** Starts Berth's proxy alone, with a store and bus of its own. */
+/** Starts Berth's proxy alone, with its own store and bus. */
 export async function startBerth({ token, backendPort }: Work, routes = 1): Promise<Peer & { readonly token: string }> {
   const program = join(import.meta.dirname, 'berth.ts');
   const child = spawn(process.execPath, [program, String(backendPort), token, String(routes)], {
@@ -115,11 +115,11 @@ export async function startConfigurableHttpProxy({ token, backendPort }: Work): 
   const child = spawn(process.execPath, [...args, '--no-include-prefix', '--log-level', 'error'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  await answers(apiPort);
+  await untilOpen(apiPort);
   const target = `http://${host}:${backendPort}`;
   const route = `http://${host}:${apiPort}/api/routes/${token}`;
   const { status } = await fetch(route, { method: 'POST', body: JSON.stringify({ target }) });
-  if (status !== 201) throw new Error(`configurable-http-proxy answers ${status}`);
+  if (status !== 201) throw new Error(`configurable-http-proxy returned ${status}`);
   return { port, ...running(child) };
 }
 
@@ -131,7 +131,7 @@ async function startProgram(name: ProxyProgram, folder: string, settings: string
   const args = name === 'nginx' ? ['-p', folder, '-c', path, '-e', 'stderr'] : ['-f', path, '-db'];
   const env = { ...process.env, ...program.env };
   const child = spawn(program.path, args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  await answers(port);
+  await untilOpen(port);
   return { port, ...running(child) };
 }
 
@@ -146,7 +146,7 @@ function running(child: ReturnType<typeof spawn>): Pick<Peer, 'pid'> & AsyncDisp
   };
 }
 
-async function answers(port: number): Promise<void> {
+async function untilOpen(port: number): Promise<void> {
   const endMs = Date.now() + startLimitMs;
   for (;;) {
     const socket = connect(port, '127.0.0.1');

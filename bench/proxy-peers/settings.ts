@@ -1,4 +1,4 @@
-/** The settings of nginx and haproxy: tuned for speed, with the same work as Berth's proxy: the token of a request is looked up. */
+/** The settings of nginx and haproxy: tuned for speed, with the same work as Berth's proxy, which looks up the token of a request. */
 
 interface Settings {
   readonly port: number;
@@ -23,18 +23,15 @@ const commonNginx = (folder: string) => [
   'map $http_upgrade $connection_upgrade { default upgrade; "" ""; }',
 ];
 
-/** How many tokens nginx and haproxy know, in a hash table and in a tree: the number hardly matters to either. */
-const knownTokens = 1_000;
+/** The number of tokens of nginx and haproxy, in a hash table and in a tree: it hardly affects their speed. */
+const tokenCount = 1_000;
 
 /** The tokens of a table, ours among them. */
 function table(token: string, value: string): string[] {
-  return Array.from(
-    { length: knownTokens },
-    (_, i) => `${i === 0 ? token : `${i}`.padEnd(token.length, '-')} ${value}`,
-  );
+  return Array.from({ length: tokenCount }, (_, i) => `${i === 0 ? token : `${i}`.padEnd(token.length, '-')} ${value}`);
 }
 
-/** A reverse proxy with connections to the backend that are kept, which looks up tokens. Bodies are streamed, as Berth does. */
+/** A reverse proxy that looks up tokens and keeps connections to the backend. It streams bodies, as Berth does. */
 export function nginxSettings({ folder, port, token, backendPort }: Settings & { readonly folder: string }): string {
   return [
     ...commonNginx(folder),
@@ -63,7 +60,7 @@ export function nginxSettings({ folder, port, token, backendPort }: Settings & {
   ].join('\n');
 }
 
-/** The backend: short answers from memory, files, and the connections that another server upgrades. */
+/** The backend: short answers from memory, files, and upgrades, which it forwards to the application. */
 export function nginxBackendSettings({
   folder,
   port,
@@ -92,7 +89,7 @@ export function nginxBackendSettings({
   ].join('\n');
 }
 
-/** It looks up tokens in the file `users`, in memory. */
+/** haproxy looks up tokens in the file `users`, which it keeps in memory. */
 export function haproxySettings({ port, backendPort, users }: Settings & { readonly users: string }): string {
   const set = [
     'x-forwarded-proto http',

@@ -1,6 +1,6 @@
-"""A backend that reads uploads and answers each when it is whole. It prints its port.
+"""A backend that reads uploads and answers each when it is complete. It prints its port.
 
-It costs a fraction of the proxies before it: it reads up to 1 MiB at a time, always into the same memory.
+It uses a fraction of the CPU time of the proxies: it reads up to 1 MiB at a time, always into the same memory.
 """
 
 import asyncio
