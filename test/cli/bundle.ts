@@ -58,7 +58,7 @@ export class Cli {
     return await running.done;
   }
 
-  /** Runs a command that succeeds, and returns what it prints with `--json`. */
+  /** Runs a command that succeeds, and returns its parsed output with `--json`. */
   async json<T = unknown>(...args: readonly string[]): Promise<T> {
     return JSON.parse(await this.ok(...args, '--json')) as T;
   }

@@ -489,11 +489,11 @@ describe.skipIf(!engine)('the command line', () => {
     expect(healthy).toMatchObject({ code: 0, stderr: '' });
     const names = ['configuration', 'platform', 'clock', 'log-in', 'account', 'registry', 'docker', 'git'];
     expect(healthy.stdout.match(/^ok +([\w-]+):/gm)?.map((line) => line.replace(/^ok +|:/g, ''))).toEqual(names);
-    const refused = await cli.run(['doctor', '--json'], {
+    const rejected = await cli.run(['doctor', '--json'], {
       env: { BERTH_TOKEN: `${platform.token}x`, DOCKER_HOST: 'unix:///nowhere' },
     });
-    expect(refused.code).toBe(1);
-    const findings = refused.stdout
+    expect(rejected.code).toBe(1);
+    const findings = rejected.stdout
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as { check: string; status: string });

@@ -172,11 +172,11 @@ test('variables replace a log-in, and options override variables', async () => {
 
 test('no error contains a token, and a token is not accepted as an argument', async () => {
   const cli = await cliAt('secrets', { BERTH_TOKEN: `${api.token}x` });
-  const refused = await cli.run(['login', '--token', api.token]);
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--token-stdin') });
+  const rejected = await cli.run(['login', '--token', api.token]);
+  expect(rejected).toMatchObject({ code: 2, stderr: expect.stringContaining('--token-stdin') });
   const secret = api.token.split('.').at(-1) ?? '';
   const outcomes = [
-    refused,
+    rejected,
     await cli.run(['service', 'list']),
     await cli.run(['service', 'list', `--${api.token}`]),
     await cli.run([api.token, '--json']),

@@ -49,7 +49,7 @@ export async function openRegistryServer({ tlsAt, database }: RegistryServerOpti
   const host = `${address}:${relay.port}`;
   const publicUrl = certificate && { publicUrl: `https://${host}` };
   const registry = opening.use(await openTestRegistry({ ...publicUrl, ...(database && { mongo: database }) }));
-  relay.leadTo(registry.port);
+  relay.forwardTo(registry.port);
   const readPassword = await registry.addToken('acme', ['read']);
   const owned = opening.move();
   return {

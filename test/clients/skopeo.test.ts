@@ -37,7 +37,7 @@ describeClient(skopeo, (fixture) => {
 
   test('zstd layers', async () => {
     const { client, server, at } = fixture();
-    // A new image: skopeo reuses layers that the registry has instead of compressing them anew.
+    // A new image: skopeo reuses layers that the registry has instead of compressing them again.
     const { folder } = await writeLayouts(join(server.place.folder, 'unseen'), ['small']);
     const source = `oci:${folder}/small:small`;
     await client.copy(['--dest-compress-format', 'zstd', '--dest-compress', source, `docker://${at('zstd:v1')}`]);

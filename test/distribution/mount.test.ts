@@ -103,7 +103,7 @@ onAllDrivers((fixture) => {
     expect((await mount(fixture.repository(), `mount=${digest}`)).status).toBe(201);
   });
 
-  test('a mounted blob stays when it is deleted in its source', async () => {
+  test('a mounted blob remains when it is deleted in its source', async () => {
     const source = fixture.repository();
     const target = fixture.repository();
     const { digest } = await source.blob('kept by the other');

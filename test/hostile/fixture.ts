@@ -185,7 +185,7 @@ export class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket;
-    // Tests disconnect on purpose, and check only what was received.
+    // Tests disconnect on purpose, and check only the received bytes.
     socket.setEncoding('latin1').on('error', () => {});
     socket.on('data', (chunk: string) => (this.#received += chunk));
     this.#closed = new Promise((resolve) => socket.once('close', resolve));

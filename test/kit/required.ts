@@ -35,7 +35,7 @@ export function parseRequired(text: string | undefined): Required {
   return { everyTest, parts: new Set(everyTest ? parts : (names as Part[])) };
 }
 
-/** Returns what is required but was not tested, one per line: missing parts, and skipped tests. */
+/** Returns requirements that are not met, one per line: missing parts, and skipped tests. */
 export function unmet(required: Required, missing: readonly Missing[], skippedTests: readonly string[]): string[] {
   return [
     ...missing.filter(({ part }) => required.parts.has(part)).map(({ what, why }) => `${what}: ${why}`),

@@ -209,14 +209,14 @@ onAllEngines((setting) => {
   });
 
   test('HEAD returns the size; an unknown image, a hidden service and bad tokens are rejected', async () => {
-    const { digest } = await uploadFile('refused', 'saved.tar');
-    const path = `${imagesPath('refused')}/${digest}/archive`;
+    const { digest } = await uploadFile('rejected', 'saved.tar');
+    const path = `${imagesPath('rejected')}/${digest}/archive`;
     const head = await api(fixture.platform, path, { method: 'HEAD' });
-    const size = (await download('refused', digest)).length;
+    const size = (await download('rejected', digest)).length;
     expect([head.status, head.headers.get('content-length'), head.headers.get('content-disposition')]).toEqual([
       200,
       String(size),
-      `attachment; filename="${fixture.platform.account}-refused-v1.tar"`,
+      `attachment; filename="${fixture.platform.account}-rejected-v1.tar"`,
     ]);
     const codeOf = async (answer: Response) => {
       const { error } = (await answer.json()) as { error: { code: string; status: number } };
@@ -225,7 +225,7 @@ onAllEngines((setting) => {
     };
     const unknown = [`sha256:${'0'.repeat(64)}`, 'latest', 'sha256:..%2f..'];
     for (const each of unknown) {
-      expect(await codeOf(await api(fixture.platform, `${imagesPath('refused')}/${each}/archive`))).toBe(
+      expect(await codeOf(await api(fixture.platform, `${imagesPath('rejected')}/${each}/archive`))).toBe(
         'ImageNotFound',
       );
     }
@@ -241,11 +241,11 @@ onAllEngines((setting) => {
     const post = async (target: string, headers: Record<string, string>) =>
       await codeOf(await fetch(`${fixture.platform.apiUrl}${target}`, { method: 'POST', headers, body }));
     const authorization = `Bearer ${fixture.platform.token}`;
-    expect(await post('/v2/service/other/refused/images', { authorization })).toBe('ServiceNotFound');
+    expect(await post('/v2/service/other/rejected/images', { authorization })).toBe('ServiceNotFound');
     expect(await post(imagesPath('Not_Legal'), { authorization })).toBe('BadRequest');
-    expect(await post(`${imagesPath('refused')}?tga=x`, { authorization })).toBe('BadRequest');
-    expect(await post(imagesPath('refused'), {})).toBe('Unauthorized');
-    expect(await post(imagesPath('refused'), { authorization })).toBe('BadRequest');
+    expect(await post(`${imagesPath('rejected')}?tga=x`, { authorization })).toBe('BadRequest');
+    expect(await post(imagesPath('rejected'), {})).toBe('Unauthorized');
+    expect(await post(imagesPath('rejected'), { authorization })).toBe('BadRequest');
   });
 
   test('a client that sends gigabytes without a token receives the error, and is disconnected', async () => {

@@ -57,7 +57,7 @@ describe.skipIf(!engine)(`a platform that was frozen for ${freezeMs / 1000} seco
         await delay(passesMs);
         for (const session of [...keyless, again]) {
           expect((await fixture.backend(session)).statuses.at(-1)).toMatchObject({ status: 'ready' });
-          // On a new socket, because the application closes those on which the client has not answered pings.
+          // On a new socket, because the application closes sockets whose clients have not answered pings.
           expect(await echoOf(session)).toBe('still here');
         }
         if (!isShared) return;

@@ -64,8 +64,8 @@ describe.each(engines.length > 0 ? engines : [{ version: 'none' } as TestEngine]
         const connect = async () => await api(fixture.platform, path, { method: 'POST', body: '{"key":"through"}' });
         // Writes that fit into the write-ahead log still succeed.
         await expect.poll(async () => (await connect()).status, { ...soon, interval: 1 }).toBe(503);
-        const refused = await connect();
-        expect(await refused.json()).toMatchObject({
+        const rejected = await connect();
+        expect(await rejected.json()).toMatchObject({
           error: { code: 'Unavailable', message: 'The disk is full, try again when there is space' },
         });
         expect((await fetch(pad.url)).status).toBe(200);

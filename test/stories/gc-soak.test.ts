@@ -1,6 +1,6 @@
 // Takes about 25 s
 /**
- * Pushers that share layers, mount, move tags and delete, beside continuous garbage collection with leases of seconds: no
+ * Pushers that share layers, mount, move tags and delete, during continuous garbage collection with leases of seconds: no
  * acknowledged image is ever missing before its deletion, and when all images are deleted, all blobs are removed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -89,7 +89,7 @@ class Held {
 for (const drivers of testDrivers()) {
   describe(`collected ${drivers === 'embedded' ? 'in one process' : 'by two registries on MongoDB and GridFS'}`, () => {
     test(
-      'no image is lost by pushes, mounts, moved tags and deletions beside continuous garbage collection',
+      'no image is lost by pushes, mounts, moved tags and deletions during continuous garbage collection',
       { timeout: soakMs + 180_000 },
       async () => {
         await using platform = await open(drivers);
@@ -101,7 +101,7 @@ for (const drivers of testDrivers()) {
         const isEnough = () => performance.now() > endMs && held.pushes >= minPushes && hasCollected;
         const isFinished = () => isEnough() || held.problems.length > 0;
         const watch = async () => {
-          for (; !isFinished(); await sleep(200)) hasCollected ||= await collectedBesidePushes(platform);
+          for (; !isFinished(); await sleep(200)) hasCollected ||= await collectedDuringPushes(platform);
         };
 
         const push = async (pusher: number) => {
@@ -129,7 +129,7 @@ for (const drivers of testDrivers()) {
         for (const image of held.all) await held.check(pick(clients), image);
         expect(held.problems).toEqual([]);
         expect(held.checks).toBeGreaterThan(held.pushes);
-        expect(await collectedBesidePushes(platform)).toBe(true);
+        expect(await collectedDuringPushes(platform)).toBe(true);
 
         for (const image of held.all) await clients[0]?.delete(image);
         // Polls what clients see first, because each `berth verify` starts a process.
@@ -143,7 +143,7 @@ for (const drivers of testDrivers()) {
 }
 
 /** Whether more than one collection was completed, and manifests and blobs were deleted. */
-async function collectedBesidePushes(platform: TestPlatform): Promise<boolean> {
+async function collectedDuringPushes(platform: TestPlatform): Promise<boolean> {
   const [runs, manifests, blobs] = await Promise.all([
     metric(platform, /collection_runs_total\{outcome="done"\} (\d+)/),
     metric(platform, /collected_total\{what="manifests"\} (\d+)/),

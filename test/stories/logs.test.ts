@@ -179,9 +179,9 @@ onAllDrivers((setting) => {
       const ended = await endedJustNow();
       await fixture.platform.kill(['worker']);
       expect(await ending).toBe('broken');
-      const refused = await api(fixture.platform, pathOf(connection));
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2']);
-      expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
+      const rejected = await api(fixture.platform, pathOf(connection));
+      expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([503, '2']);
+      expect(await rejected.json()).toMatchObject({ error: { code: 'Unavailable' } });
       await fixture.platform.restart(['worker']);
       expect(await next(log(connection))).toBe('serving');
       expect(await logWithoutContainer(ended)).toEqual(['serving', 'last', 'bye']);

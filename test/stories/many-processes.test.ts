@@ -71,7 +71,7 @@ describe.skipIf(!engine || !otherEngine || !drivers)('two processes of every rol
     await expect.poll(warnings).toHaveLength(2);
   });
 
-  test('a key stays on its node, whichever API process is asked', async () => {
+  test('a key stays on its node, through every API process', async () => {
     const { account, token } = fixture.platform;
     const ask = async (name: 'api' | 'api2') => {
       const base = fixture.platform.announcedBy(name).api_url;

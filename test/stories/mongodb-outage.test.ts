@@ -38,7 +38,7 @@ await describeOnMongo('A platform', open, (mongo) => {
     );
 
   test(
-    'no process is ready, open connections continue, and all works again afterwards',
+    'no process is ready, open connections continue, and requests succeed again afterwards',
     { timeout: 120_000 },
     async () => {
       const pad = await fixture.connectReady('pad', { key: 'through' });
@@ -48,9 +48,9 @@ await describeOnMongo('A platform', open, (mongo) => {
       await mongo.stop();
       await expect.poll(statusesOf, soon).toEqual([503, 503, 503, 503]);
       const path = `/v2/service/${fixture.platform.account}/serve/connect`;
-      const refused = await api(fixture.platform, path, { method: 'POST', body: '{}' });
-      expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
-      expect(await refused.json()).toMatchObject({ error: { code: 'Unavailable' } });
+      const rejected = await api(fixture.platform, path, { method: 'POST', body: '{}' });
+      expect([rejected.status, rejected.headers.has('retry-after')]).toEqual([503, true]);
+      expect(await rejected.json()).toMatchObject({ error: { code: 'Unavailable' } });
       // The proxy caches the address of a backend for a moment.
       const request = async () => {
         const { status, headers } = await fetch(pad.url);

@@ -1,5 +1,5 @@
 // Takes about 15 s
-/** `berth collect`, `berth verify` and `berth quota`, beside a running platform and without one. */
+/** `berth collect`, `berth verify` and `berth quota`, with and without a running platform. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

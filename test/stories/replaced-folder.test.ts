@@ -1,5 +1,5 @@
 // Takes about 10 s
-/** The data folder of a platform is deleted and created anew: the next start removes what belonged to the old one. */
+/** The data folder of a platform is deleted and recreated: the next start removes the containers and network of the old folder. */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -174,17 +174,17 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
         await page.locator('#who').getByText('3 cookies').waitFor();
       }
       // `page` now shows the other session.
-      const read = `fetch('${one.url}who', { credentials: 'include' }).then((answer) => answer.text(), () => 'refused')`;
+      const read = `fetch('${one.url}who', { credentials: 'include' }).then((answer) => answer.text(), () => 'rejected')`;
       const result = { read: await page.evaluate(read), cookies: await page.evaluate('document.cookie') };
       expect(result).toEqual({
-        read: 'refused',
+        read: 'rejected',
         cookies: expect.stringMatching(/^(?:__Host-strict=1; wide=1|wide=1; __Host-strict=1)$/),
       });
     });
 
     test('the page of a session reaches the API neither as the user who is logged in there, nor at its own host', async () => {
       const session = await connect({ key: 'path' });
-      // A host of the same site as those of sessions.
+      // A host of the same site as the hosts of sessions.
       const api = `http://api.berth.localhost:${new URL(fixture.platform.apiUrl).port}`;
       await using opened = await browser.newPage();
       const { page } = opened;

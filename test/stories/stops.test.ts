@@ -120,11 +120,11 @@ onAllDrivers((setting) => {
     expect(statuses.at(-1)).toMatchObject({ termination_reason: 'external', termination_kind: 'hard' });
   });
 
-  test.concurrent('the next session of a key loads what the last one saved when it was stopped', async () => {
+  test.concurrent('the next session of a key starts after the previous session has saved and ended', async () => {
     const spawn = { executable: { mount: true as const } };
     const first = await fixture.connectReady('pad', { key: 'kept', spawn });
     await fixture.terminate(first);
-    // It waits for the first, which is still saving.
+    // The connect waits for the first session, which is still saving.
     const second = await fixture.connect('pad', { key: 'kept', spawn });
     expect([second.spawned, second.backend_id === first.backend_id]).toEqual([true, false]);
     expect((await fetch(`${second.url}healthz`)).status).toBe(200);

@@ -64,7 +64,7 @@ export class TestBrowser implements AsyncDisposable {
     return new TestBrowser(browser, opening.move());
   }
 
-  /** Opens a page with cookies and storage of its own. */
+  /** Opens a page with its own cookies and storage. */
   async newPage({
     javaScript = true,
     colorScheme = 'light',

@@ -38,14 +38,14 @@ async function answers(host: string, signal: AbortSignal): Promise<boolean> {
   const timeout = AbortSignal.timeout(answerTimeoutMs);
   return await new Promise((resolve, reject) => {
     const socketPath = host.slice('unix://'.length);
-    const asked = request({ socketPath, path: '/networks', signal: AbortSignal.any([signal, timeout]) }, (response) => {
+    const sent = request({ socketPath, path: '/networks', signal: AbortSignal.any([signal, timeout]) }, (response) => {
       response.resume();
       response.once('close', () => resolve(true));
     });
-    asked.once('error', (error) => {
+    sent.once('error', (error) => {
       if (signal.aborted) reject(error);
       else resolve(!timeout.aborted);
     });
-    asked.end();
+    sent.end();
   });
 }

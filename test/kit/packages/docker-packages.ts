@@ -1,4 +1,4 @@
-/** Installs what the tests' Docker Engines need, as root with apt. */
+/** Installs the packages of the tests' Docker Engines, as root with apt. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram, tryCommand } from '../../../setup/command.ts';

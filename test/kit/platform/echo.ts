@@ -9,7 +9,7 @@ export async function openEcho(url: string): Promise<WebSocket> {
   return socket;
 }
 
-/** Sends a message, and returns what comes back. */
+/** Sends a message, and returns its echo. */
 export async function echo(socket: WebSocket, message = 'still here'): Promise<string> {
   socket.send(message);
   const [bytes] = (await once(socket, 'message')) as [Buffer];

@@ -119,7 +119,7 @@ export function twinOf(node: string): string {
   return `${node}-2`;
 }
 
-/** The settings of all processes. Ports are fixed, because processes need those of the others, and keep them over restarts. */
+/** The settings of all processes. Ports are fixed, because processes need each other's ports, and keep them over restarts. */
 async function commonEnvironment({ engine, settings }: PlatformOptions, place: Place): Promise<Environment> {
   const [api, registry, proxy] = (await freePorts(3)).map(String) as [string, string, string];
   return {
@@ -132,7 +132,7 @@ async function commonEnvironment({ engine, settings }: PlatformOptions, place: P
     BERTH_REGISTRY_PORT: registry,
     BERTH_PROXY_PORT: proxy,
     BERTH_OPERATIONS_PORT: '0',
-    // Platforms of tests come and go beside each other; the tests of the firewall turn it on.
+    // Test platforms start and stop concurrently; the tests of the firewall turn it on.
     BERTH_FIREWALL: 'off',
     BERTH_OPEN_FILES_LIMIT: String(possibleOpenFiles()),
     // No limit, because test machines may have little memory.

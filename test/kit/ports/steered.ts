@@ -14,7 +14,7 @@ export interface Steering {
   readonly now?: () => Date;
   /** What the store reports as `isShared`. Default: the store's own value. */
   readonly isShared?: boolean;
-  /** Runs in place of each call: it can count, delay or fail the call, and carries it out with `run`. */
+  /** Runs instead of each call: it can count, delay or fail the call, and carries it out with `run`. */
   readonly onCall?: (call: PortCall) => Promise<unknown>;
 }
 

@@ -7,7 +7,7 @@ import type { ServerUse } from './mongodb-install.ts';
 import { testMongo } from './mongodb.ts';
 import { openTestRedis, redisProblem } from './redis.ts';
 
-/** Starts a MongoDB and a Redis, or uses those at MONGODB_URL and REDIS_URL. Returns what is missing if it cannot. */
+/** Starts MongoDB and Redis, or uses the servers at MONGODB_URL and REDIS_URL. Returns the problem if it cannot. */
 export async function openSharedServers(
   packages: AptPackages,
   owned: AsyncDisposableStack,
@@ -32,7 +32,7 @@ export async function installSharedServers(packages: AptPackages): Promise<strin
   const needsJava = !process.env['MONGODB_URL'] && (await findProgram('mongod')) === undefined;
   if (needsJava) missing.push(...(await missingJavaPackages()));
   if (missing.length === 0) return undefined;
-  return await packages.install('Installing what MongoDB and Redis for tests need', missing);
+  return await packages.install('Installing packages of MongoDB and Redis for tests', missing);
 }
 
 /** The missing packages of the protocol server. */
