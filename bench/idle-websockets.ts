@@ -1,6 +1,6 @@
 /**
- * The memory of 5,000 idle WebSockets in the proxy, each with a connection of its client and a connection to its backend. A few messages
- * have passed through each, and pings are on. Linux only.
+ * The memory of 5,000 idle WebSockets in the proxy, each with a connection of its client and a connection to its backend. A few
+ * messages have passed through each, and pings are on. Linux only.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';

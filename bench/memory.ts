@@ -39,8 +39,8 @@ export async function idleMemory(platform: TestPlatform): Promise<Row> {
 }
 
 /**
- * Runs `npm start` as in a fresh clone, without compiled sources, and then a second time. Both runs begin with an empty data folder, push
- * the sample application and start its first session.
+ * Runs `npm start` as in a fresh clone, without compiled sources, and then a second time. Both runs begin with an empty data
+ * folder, push the sample application and start its first session.
  */
 export async function idleStarts(engine: TestEngine): Promise<Row[]> {
   await using cache = await temporaryFolder();

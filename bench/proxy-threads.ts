@@ -1,7 +1,7 @@
 /**
- * The gain from a second thread of the proxy, measured on a machine without a core for it. Two threads on one port can serve twice the
- * load of one thread if a request takes no more CPU time, and if each thread receives half of the connections. Both are measured: small
- * answers per CPU second of the proxy's threads, and the share of the busier thread.
+ * The gain from a second thread of the proxy, measured on a machine without a core for it. Two threads on one port can serve twice
+ * the load of one thread if a request takes no more CPU time, and if each thread receives half of the connections. Both are
+ * measured: small answers per CPU second of the proxy's threads, and the share of the busier thread.
  */
 import { fileURLToPath } from 'node:url';
 import { startEngine } from '../test/kit/engines/docker-engine.ts';

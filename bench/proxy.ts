@@ -28,8 +28,8 @@ const loadCore = 1;
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 5);
 
 /**
- * A load begins with 64 connections at once. wrk corrects the latencies as if more requests had waited with the first ones: in a load of
- * two seconds, 20 ms at the start are one percent, and so determine the p99. New connections have their own row.
+ * A load begins with 64 connections at once. wrk corrects the latencies as if more requests had waited with the first ones: in a
+ * load of two seconds, 20 ms at the start are one percent, and so determine the p99. New connections have their own row.
  */
 const seconds = Number(process.env['BENCH_SECONDS'] ?? 5);
 

@@ -1,7 +1,7 @@
 /**
  * The cost of routes in use: small answers through the proxy with a hundred routes and with 100,000, on the embedded store and, if
- * MONGODB_URL is set, on MongoDB. All routes have been requested before, and lead to a hundred backends. First each connection requests
- * its own route, as browsers do; then each request is for another route, in an order that defeats CPU caches.
+ * MONGODB_URL is set, on MongoDB. All routes have been requested before, and lead to a hundred backends. First each connection
+ * requests its own route, as browsers do; then each request is for another route, in an order that defeats CPU caches.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -89,7 +89,10 @@ async function start(
   return { proxy, own, changing };
 }
 
-/** A script in which each thread has its own route. The tokens are in a file, because LuaJIT accepts only 65,536 constants in a script. */
+/**
+ * A script in which each thread has its own route. The tokens are in a file, because LuaJIT accepts only 65,536 constants in a
+ * script.
+ */
 function ownRoute(tokensFile: string, routes: number): string[] {
   return [
     'local threads = 0',

@@ -1,6 +1,6 @@
 /**
- * The program of `npm run check`: runs every script `check:…` of package.json, one per core at a time, and prints the commands that repeat
- * the failed ones.
+ * The program of `npm run check`: runs every script `check:…` of package.json, one per core at a time, and prints the commands that
+ * repeat the failed ones.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

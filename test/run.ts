@@ -1,7 +1,7 @@
 /**
- * The program of `npm test`. It installs the programs that tests call, starts Docker Engines and servers while the units run, runs the
- * other tests once with a PATH of only these programs, and stops the servers. Its last line has the counts as plain text, which shows a
- * run without tests. Arguments are passed to vitest.
+ * The program of `npm test`. It installs the programs that tests call, starts Docker Engines and servers while the units run, runs
+ * the other tests once with a PATH of only these programs, and stops the servers. Its last line has the counts as plain text, which
+ * shows a run without tests. Arguments are passed to vitest.
  */
 import { openTerminal } from '../setup/terminal.ts';
 import { parseRequired, requiredVariable } from './kit/required.ts';

@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** Repeatedly opens connections at once. Returns the number of answers, and the time until the last answers of each round, in seconds. */
+/**
+ * Repeatedly opens connections at once. Returns the number of answers, and the time until the last answers of each round, in
+ * seconds.
+ */
 export async function newConnections(
   url: URL,
   { connections, seconds }: { connections: number; seconds: number },

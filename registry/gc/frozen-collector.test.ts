@@ -5,7 +5,7 @@
  */
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
-import { collect, patiently } from '../../test/kit/registry/garbage-collection.ts';
+import { collect, advanceUntilDone } from '../../test/kit/registry/garbage-collection.ts';
 import { testDrivers } from '../../test/kit/servers/drivers.ts';
 import type { TestDrivers } from '../../test/kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, sha256, withPauses } from '../../test/kit/registry/registry.ts';
@@ -25,13 +25,13 @@ const digest = sha256(blob);
 const meanwhile: Readonly<Record<string, (fixture: Fixture) => Promise<void>>> = {
   'another collector removes the bytes, and a client pushes them again': async (fixture) => {
     await collect(fixture.registry);
-    await patiently(fixture.clock, pushBlob(fixture.registry, repository, blob));
+    await advanceUntilDone(fixture.clock, pushBlob(fixture.registry, repository, blob));
   },
   'a client pushes the bytes and waits, and another collector finds that they are linked': async (fixture) => {
     const pushing = pushBlob(fixture.registry, repository, blob);
     await expect.poll(async () => await links(fixture.registry)).toBe(1);
     await collect(fixture.registry);
-    await patiently(fixture.clock, pushing);
+    await advanceUntilDone(fixture.clock, pushing);
   },
 };
 

@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { services } from '../../model/service.ts';
-import { collect, patiently } from '../../test/kit/registry/garbage-collection.ts';
+import { collect, advanceUntilDone } from '../../test/kit/registry/garbage-collection.ts';
 import { openTestRegistry, putManifest, sha256 } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';
 
@@ -149,7 +149,7 @@ for (const [what, push] of Object.entries(pushes)) {
       await prepareGarbage(registry, clock);
       let wasAcknowledged: boolean | undefined;
       steps.at(step, async () => {
-        wasAcknowledged = await patiently(clock, push(registry));
+        wasAcknowledged = await advanceUntilDone(clock, push(registry));
       });
       await collect(registry);
       if (!steps.hasRun()) break;

@@ -1,4 +1,6 @@
-/** Runs the bundle of the action as GitHub's runner does: inputs, defaults of `action.yml`, command files, masks and the post step. */
+/**
+ * Runs the bundle of the action as GitHub's runner does: inputs, defaults of `action.yml`, command files, masks and the post step.
+ */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

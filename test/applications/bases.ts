@@ -25,9 +25,9 @@ const builtOn: Readonly<Record<Base, Base | undefined>> = {
 };
 
 /**
- * The folders of packages. Node.js and Python find them from any program, but Next.js looks only in the folder of the application, and
- * Streamlit runs in another mode without a folder of this name. Paths are short, because an engine opens each folder on the path of a
- * file several times when it unpacks the file.
+ * The folders of packages. Node.js and Python find them from any program, but Next.js looks only in the folder of the application,
+ * and Streamlit runs in another mode without a folder of this name. Paths are short, because an engine opens each folder on the
+ * path of a file several times when it unpacks the file.
  */
 const packagesAt = {
   node: 'node_modules',
@@ -102,7 +102,8 @@ async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<voi
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) };
   const Env = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', `PYTHONPATH=/${packagesAt.python}`];
-  // A label for each registry, because an engine that has the same image from elsewhere would push its layers with each derived image.
+  // A label for each registry, because an engine that has the same image from elsewhere would push its layers with each derived
+  // image.
   const Labels = { 'berth-test.source': to.url };
   const config = JSON.stringify({ architecture, os: 'linux', config: { Env, Labels }, rootfs });
   const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;

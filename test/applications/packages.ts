@@ -35,8 +35,8 @@ export const packagesOf = {
 } as const satisfies Readonly<Record<string, ApplicationPackages>>;
 
 /**
- * Files that no application here loads, as patterns of tar: tests, types, sources of binaries, translations, and parts of packages for
- * other uses. An engine unpacks the layers in each run of the tests, which takes CPU time for each file.
+ * Files that no application here loads, as patterns of tar: tests, types, sources of binaries, translations, and parts of packages
+ * for other uses. An engine unpacks the layers in each run of the tests, which takes CPU time for each file.
  */
 export const excludedFiles = [
   '*/tests',

@@ -6,9 +6,9 @@ import { scopes } from '../../contract/scopes.ts';
 import type { Scope } from '../../contract/scopes.ts';
 
 /**
- * A scope, or `open`: no token is needed. `proof`: tokens are ignored, because the request itself authenticates the caller. `any`: any
- * valid token. `login`: the log-in of a user. `own`: any valid token of the account. `owner`: an owner of the account, with the scope
- * `manage`. `admin`: a logged-in administrator. `spawn-token`: the spawn token in the path, and no access token.
+ * A scope, or `open`: no token is needed. `proof`: tokens are ignored, because the request itself authenticates the caller. `any`:
+ * any valid token. `login`: the log-in of a user. `own`: any valid token of the account. `owner`: an owner of the account, with the
+ * scope `manage`. `admin`: a logged-in administrator. `spawn-token`: the spawn token in the path, and no access token.
  */
 export type Access = Scope | 'open' | 'proof' | 'any' | 'login' | 'own' | 'owner' | 'admin' | 'spawn-token';
 

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { tryCommand } from '../../setup/command.ts';
-import { isThere } from '../kit/packages/cached.ts';
+import { pathExists } from '../kit/packages/cached.ts';
 import { clientProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions } from './client.ts';
 import { containersWords, openContainersClient } from './containers-client.ts';
@@ -95,7 +95,7 @@ async function openBuildah(program: string, options: ClientOptions, trust: boole
   const { run, security } = client;
   const part = async (i: number) => {
     const file = join(options.place.folder, `part-${i}`);
-    if (!(await isThere(file))) await writeFile(file, randomBytes(partBytes));
+    if (!(await pathExists(file))) await writeFile(file, randomBytes(partBytes));
     return file;
   };
   return {

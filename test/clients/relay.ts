@@ -8,7 +8,7 @@ export interface Relay extends AsyncDisposable {
   readonly port: number;
   /** Sets the port of 127.0.0.1 to which it connects. */
   forwardTo(port: number): void;
-  /** Stops forwarding after this number of bytes from clients. Resolves when it has forwarded them. */
+  /** Stops forwarding when this number of bytes has arrived from clients, and resolves then. */
   blockAfter(bytes: number): Promise<void>;
   /** Closes the open connections, and forwards new ones again. */
   unblock(): void;

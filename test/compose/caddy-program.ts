@@ -1,7 +1,7 @@
 /** Finds Caddy on the PATH, or unpacks the package of Debian's unstable suite without installing it. */
 import { join } from 'node:path';
 import { findProgram } from '../../setup/command.ts';
-import { cached, isThere } from '../kit/packages/cached.ts';
+import { cached, pathExists } from '../kit/packages/cached.ts';
 import { debianKeyring, notDebian, unpackUnstable } from '../kit/packages/unstable-packages.ts';
 
 /** The path of Caddy, or why it is missing. */
@@ -20,6 +20,6 @@ export async function caddyProgram(): Promise<string | { readonly missing: strin
 
 /** Returns why Caddy cannot be installed on this machine, or undefined. Downloads nothing. */
 export async function caddyProblem(): Promise<string | undefined> {
-  if ((await findProgram('caddy')) !== undefined || (await isThere(debianKeyring))) return undefined;
+  if ((await findProgram('caddy')) !== undefined || (await pathExists(debianKeyring))) return undefined;
   return `there is no caddy: ${notDebian}`;
 }

@@ -2,7 +2,7 @@
 import { findProgram } from '../../setup/command.ts';
 import { modernFolder, staticBusybox } from '../kit/packages/docker-packages.ts';
 import { join } from 'node:path';
-import { isThere } from '../kit/packages/cached.ts';
+import { pathExists } from '../kit/packages/cached.ts';
 import { caddyProblem } from './caddy-program.ts';
 import { composeProgram, noCompose } from './compose.ts';
 
@@ -12,7 +12,7 @@ const programs = ['docker', 'redis-server', 'java', 'javac', 'jlink', 'mvn', 'np
 /** Returns the first missing requirement, or undefined. */
 export async function problem(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start a Docker Engine';
-  if (!(await isThere(join(modernFolder(), 'usr/sbin/dockerd'))))
+  if (!(await pathExists(join(modernFolder(), 'usr/sbin/dockerd'))))
     return 'npm test has not unpacked a modern Docker Engine';
   if ((await composeProgram()) === undefined) return noCompose;
   if ((await staticBusybox()) === undefined) return 'the package busybox-static is missing';

@@ -16,7 +16,8 @@ const concurrentPushes = 25;
 
 for (const drivers of testDrivers()) {
   describe(`on ${drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS'}`, () => {
-    // The numbers of acknowledged pushes at the kill: few, and many. A round takes ten times as long on the protocol server for tests.
+    // The numbers of acknowledged pushes at the kill: few, and many. A round takes ten times as long on the protocol server for
+    // tests.
     const acknowledgedAtKill = drivers === 'embedded' ? [3, 12] : [3];
     const start = async (settings: PlatformOptions['settings'] = {}) =>
       await startPlatform({ drivers, settings, only: ['registry,api'] });

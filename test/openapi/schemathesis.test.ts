@@ -20,9 +20,9 @@ const streams = '(stream|logs)$';
 const cursor = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'a'])).toString('base64url');
 
 /**
- * Rules that the document cannot express: the format of image archives, and issuers of ID tokens, which are part of the configuration.
- * All other checks are on: no 5xx; only documented statuses, headers and bodies; allowed requests are accepted, and forbidden ones
- * rejected; no request succeeds without a valid token, or with another method.
+ * Rules that the document cannot express: the format of image archives, and issuers of ID tokens, which are part of the
+ * configuration. All other checks are on: no 5xx; only documented statuses, headers and bodies; allowed requests are accepted, and
+ * forbidden ones rejected; no request succeeds without a valid token, or with another method.
  */
 const rules = `
 [[operations]]

@@ -1,7 +1,7 @@
 // Takes about 10 s
 /**
- * No part of a request that two parsers could read differently reaches a backend, and every other request has exactly one reading there.
- * Each case arrives in one packet, in two, and byte by byte, in both forms of session URLs.
+ * No part of a request that two parsers could read differently reaches a backend, and every other request has exactly one reading
+ * there. Each case arrives in one packet, in two, and byte by byte, in both forms of session URLs.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Random } from '../fuzz/random.ts';

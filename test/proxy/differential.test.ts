@@ -1,6 +1,6 @@
 /**
- * Sends streams of requests that parsers may read differently through the proxy, nginx and haproxy. A backend of the proxy must receive
- * the same requests as behind both references, or behind one of them if the other rejects the request.
+ * Sends streams of requests that parsers may read differently through the proxy, nginx and haproxy. A backend of the proxy must
+ * receive the same requests as behind both references, or behind one of them if the other rejects the request.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -26,7 +26,10 @@ const seed = Number(process.env['BERTH_TEST_FUZZ_SEED'] ?? randomBytes(4).readUI
 /** The number of concurrent streams, each with its own backends. */
 const laneCount = 8;
 
-/** Times after which a silent proxy counts as waiting for more bytes. A difference is tested again with a longer time, for busy machines. */
+/**
+ * Times after which a silent proxy counts as waiting for more bytes. A difference is tested again with a longer time, for busy
+ * machines.
+ */
 const quietMs = [100, 1_500, 15_000];
 
 /** The number of failures after which a run ends. */
@@ -124,8 +127,8 @@ async function differences(lane: number, pieces: readonly string[], waitMs: numb
 }
 
 /**
- * Whether a reference agrees up to a request that it rejects. Each reference rejects requests that the other accepts, such as a tab after
- * a length, so both are needed.
+ * Whether a reference agrees up to a request that it rejects. Each reference rejects requests that the other accepts, such as a tab
+ * after a length, so both are needed.
  */
 function isRejection({ readings, received, isClosed }: Outcome, own: readonly Reading[]): boolean {
   // The answer of a proxy that closes the connection at once may be lost.

@@ -37,8 +37,8 @@ export function isPartOf(some: readonly Reading[], all: readonly Reading[]): boo
 }
 
 /**
- * Returns the problems of the answers on a connection: they must have one reading and the order of their requests, and none may follow
- * an answer that closes the connection. Answers to requests whose path does not begin with the prefix are ignored.
+ * Returns the problems of the answers on a connection: they must have one reading and the order of their requests, and none may
+ * follow an answer that closes the connection. Answers to requests whose path does not begin with the prefix are ignored.
  */
 export function problemsOfAnswers(received: string, requests: readonly Message[], prefix = ''): string[] {
   const reader = new StrictReader({ kind: 'response' });

@@ -1,6 +1,6 @@
 /**
- * Parses HTTP/1.1 messages that have exactly one reading, and reports all others. It shares no code with the proxy, so that a mistake in
- * one parser is detected by the other.
+ * Parses HTTP/1.1 messages that have exactly one reading, and reports all others. It shares no code with the proxy, so that a
+ * mistake in one parser is detected by the other.
  */
 
 /** A complete message. Heads, bodies and trailers are Latin-1, a character for each byte. */

@@ -16,7 +16,10 @@ export interface Outcome {
   readonly missing: readonly Missing[];
 }
 
-/** Prints the outcome, and returns the exit code. A run fails if vitest or a test failed, no test ran, or a required test was skipped. */
+/**
+ * Prints the outcome, and returns the exit code. A run fails if vitest or a test failed, no test ran, or a required test was
+ * skipped.
+ */
 export function reportOutcome({ results, code, required, missing }: Outcome): number {
   if (results.length === 0) {
     process.stderr.write('The tests ended without a report\n');

@@ -1,4 +1,7 @@
-/** The folder for the data of a test run: in memory if there is enough, because tests sync thousands of times, which disks do slowly. */
+/**
+ * The folder for the data of a test run: in memory if there is enough, because tests sync thousands of times, which disks do
+ * slowly.
+ */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, tmpdir } from 'node:os';

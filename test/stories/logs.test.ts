@@ -200,7 +200,7 @@ onAllDrivers((setting) => {
     await fixture.terminate(connection, true);
   });
 
-  test('only its account can read a log', async () => {
+  test('a log requires an existing backend and a valid token', async () => {
     const connection = await fixture.connectReady('serve');
     const absent = await api(fixture.platform, pathOf({ backend_id: 'nosuchbackend' }));
     expect(absent.status).toBe(404);

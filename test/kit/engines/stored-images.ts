@@ -1,6 +1,6 @@
 /**
- * Test images in a platform's registry, pushed by this process. An engine would compress every layer again for each registry, which for
- * the sample application takes four seconds of CPU time.
+ * Test images in a platform's registry, pushed by this process. An engine would compress every layer again for each registry, which
+ * for the sample application takes four seconds of CPU time.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
 /**
- * Simulates other machines for containers of this machine: a network namespace with its own addresses, a web server, and a DNS server.
+ * Simulates other machines for containers of this machine: a network namespace with its own addresses, a web server, and a DNS
+ * server.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';

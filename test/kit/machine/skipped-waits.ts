@@ -1,8 +1,8 @@
 import { onTestFinished, vi } from 'vitest';
 
 /**
- * Until the end of the test, timers of `ms` to `ms + 100` milliseconds fire at once. For code that does not use a `Clock`. Returns the
- * delays of these timers.
+ * Until the end of the test, timers of `ms` to `ms + 100` milliseconds fire at once. For code that does not use a `Clock`. Returns
+ * the delays of these timers.
  */
 export function skipWaits(ms: number): number[] {
   const waits: number[] = [];

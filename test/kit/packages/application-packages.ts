@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { dirname, delimiter, join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 
 /** Packages of one source, with exact releases. */
 export type ApplicationPackages =
@@ -36,13 +36,13 @@ const installTimeoutMs = 600_000;
 /** The root file system of Debian as a tar, if it was built. */
 export async function debianRoot(): Promise<string | undefined> {
   const path = join(cachedPath(debianFolder), 'root.tar');
-  return (await isThere(path)) ? path : undefined;
+  return (await pathExists(path)) ? path : undefined;
 }
 
 /** The folder with packages: `node_modules` from npm, modules of Python from PyPI. `undefined` if they are not installed. */
 export async function packagesFolder(packages: ApplicationPackages): Promise<string | undefined> {
   const path = join(cachedPath(folderOf(packages)), packages.from === 'npm' ? 'node_modules' : 'site');
-  return (await isThere(path)) ? path : undefined;
+  return (await pathExists(path)) ? path : undefined;
 }
 
 /** Installs everything. Returns why something cannot be used, or `undefined`. */

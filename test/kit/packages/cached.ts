@@ -6,14 +6,14 @@ import { dirname, join } from 'node:path';
 /** Returns the folder with this name, and builds it first if it is missing. It appears atomically, also with concurrent builders. */
 export async function cached(name: string, make: (folder: string) => Promise<void>): Promise<string> {
   const target = cachedPath(name);
-  if (await isThere(target)) return target;
+  if (await pathExists(target)) return target;
   await mkdir(dirname(target), { recursive: true });
   const making = await mkdtemp(join(dirname(target), 'making-'));
   try {
     await make(making);
     await rename(making, target);
   } catch (error) {
-    if (!(await isThere(target))) throw error;
+    if (!(await pathExists(target))) throw error;
   } finally {
     await rm(making, { recursive: true, force: true });
   }
@@ -27,7 +27,7 @@ export function cachedPath(name: string): string {
 }
 
 /** Whether a path exists. */
-export async function isThere(path: string): Promise<boolean> {
+export async function pathExists(path: string): Promise<boolean> {
   return await access(path).then(
     () => true,
     () => false,

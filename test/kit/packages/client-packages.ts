@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';
 import type { AptPackages } from './apt-packages.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 import { modernFolder } from './docker-packages.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
 
@@ -39,13 +39,13 @@ export async function clientProgram(name: ClientProgram): Promise<string | undef
   const [folder, path] = places[name];
   if (installed !== undefined || folder === undefined) return installed;
   const cached = join(cachedPath(folder), path);
-  return (await isThere(cached)) ? cached : undefined;
+  return (await pathExists(cached)) ? cached : undefined;
 }
 
 /** The path of a program from the modern engine's packages, if they are unpacked. */
 export async function modernProgram(path: string): Promise<string | undefined> {
   const program = join(modernFolder(), 'usr', path);
-  return (await isThere(program)) ? program : undefined;
+  return (await pathExists(program)) ? program : undefined;
 }
 
 /** Installs the missing clients, as far as this machine allows. Returns what cannot be tested, and why. */
@@ -77,7 +77,7 @@ async function installOwn(packages: AptPackages): Promise<string | undefined> {
 }
 
 async function installUnpacked(terminal: Terminal): Promise<string | undefined> {
-  if (!(await isThere(debianKeyring))) return notDebian;
+  if (!(await pathExists(debianKeyring))) return notDebian;
   await terminal.during('Unpacking registry clients', async (detail) => {
     await cached(
       unpackedFolder,
@@ -88,7 +88,7 @@ async function installUnpacked(terminal: Terminal): Promise<string | undefined> 
 }
 
 async function installRegctl(terminal: Terminal): Promise<string | undefined> {
-  if (!(await isThere(debianKeyring))) return notDebian;
+  if (!(await pathExists(debianKeyring))) return notDebian;
   await terminal.during('Compiling regctl', async (detail) => {
     await cached(regctlFolder, async (folder) => {
       const go = join(folder, 'go');

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram, tryCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 import type { EngineKind } from '../engines/docker-engine.ts';
 import { debianKeyring, notDebian, unpackUnstable } from './unstable-packages.ts';
 
@@ -33,8 +33,8 @@ export async function installEngine(kind: EngineKind, packages: AptPackages): Pr
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root on Linux can start one';
   const problem = await installStable(packages);
   if (problem !== undefined || kind === 'stable') return problem;
-  if (await isThere(modernFolder())) return undefined;
-  if (!(await isThere(debianKeyring))) return notDebian;
+  if (await pathExists(modernFolder())) return undefined;
+  if (!(await pathExists(debianKeyring))) return notDebian;
   try {
     await packages.terminal.during('Unpacking a modern Docker Engine', installModern);
     return undefined;

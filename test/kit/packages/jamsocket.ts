@@ -2,7 +2,7 @@
 import { dirname, delimiter, join } from 'node:path';
 import { runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 
 /** The last release, of 2024. */
 const version = '0.10.7';
@@ -15,7 +15,7 @@ const installTimeoutMs = 180_000;
 /** The path of the program, if it is installed. */
 export async function jamsocketProgram(): Promise<string | undefined> {
   const program = join(cachedPath(folder), 'node_modules/.bin/jamsocket');
-  return (await isThere(program)) ? program : undefined;
+  return (await pathExists(program)) ? program : undefined;
 }
 
 /** Installs the program with this npm. Returns why it cannot be used, or `undefined`. */

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 
 const version = '20.20.2';
 
@@ -15,7 +15,7 @@ const installTimeoutMs = 120_000;
 /** The path of its program, if it is installed. */
 export async function oldestNode(): Promise<string | undefined> {
   const program = join(cachedPath(folder), 'node_modules', packageName, 'bin/node');
-  return (await isThere(program)) ? program : undefined;
+  return (await pathExists(program)) ? program : undefined;
 }
 
 /** Installs it with this npm. Returns why it cannot be used, or `undefined`. */

@@ -7,7 +7,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 
 export type ProxyProgram = 'nginx' | 'haproxy' | 'wrk' | 'pebble' | 'lego';
 
@@ -32,7 +32,7 @@ export async function proxyProgram(name: ProxyProgram): Promise<Runnable | { rea
 async function unpacked(name: ProxyProgram): Promise<Runnable> {
   const folder = await cached(`proxy-${name}`, async (making) => await unpack(name, making));
   const paths = [join(folder, 'usr/sbin', name), join(folder, 'usr/bin', name)];
-  const [path] = (await Promise.all(paths.map(async (each) => ((await isThere(each)) ? [each] : [])))).flat();
+  const [path] = (await Promise.all(paths.map(async (each) => ((await pathExists(each)) ? [each] : [])))).flat();
   if (path === undefined) throw new Error('its package lacks the program');
   const libraries = join(cachedPath(`proxy-${name}`), 'usr/lib');
   const triplets = await readdir(libraries).catch(() => []);

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import type { AptPackages } from './apt-packages.ts';
-import { cached, cachedPath, isThere } from './cached.ts';
+import { cached, cachedPath, pathExists } from './cached.ts';
 
 const version = '4.32.5';
 
@@ -14,7 +14,7 @@ const installTimeoutMs = 300_000;
 /** The Python that has schemathesis, if it is installed. */
 export async function schemathesisPython(): Promise<string | undefined> {
   const python = join(cachedPath(folder), 'bin/python');
-  return (await isThere(python)) ? python : undefined;
+  return (await pathExists(python)) ? python : undefined;
 }
 
 /** Installs schemathesis. Returns why it cannot be used, or `undefined`. */

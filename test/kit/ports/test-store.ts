@@ -24,7 +24,9 @@ const collections: readonly AnyCollection[] = [...modelCollections, ...registryC
 /** Open, empty and unused stores. The end of the process closes them. */
 const free: Store[] = [];
 
-/** Returns an empty store with the collections of the platform. After its disposal every call fails, like a call to a closed store. */
+/**
+ * Returns an empty store with the collections of the platform. After its disposal every call fails, like a call to a closed store.
+ */
 export async function openTestStore(): Promise<Store> {
   const store = free.pop() ?? (await openStore());
   return lend(store, async () => {

@@ -10,7 +10,7 @@ export async function collect(registry: TestRegistry, isDry = false) {
 }
 
 /** Advances the clock until the work is done, so that a push that waits for the removal of bytes can time out. */
-export async function patiently<R>(clock: ManualClock, work: Promise<R>): Promise<R> {
+export async function advanceUntilDone<R>(clock: ManualClock, work: Promise<R>): Promise<R> {
   const progress = { isDone: false };
   void work.finally(() => (progress.isDone = true));
   while (!progress.isDone) await clock.advance(20);

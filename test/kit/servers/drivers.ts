@@ -1,4 +1,7 @@
-/** The drivers on which tests run a platform. `npm test` starts the servers of the shared ones, and passes them on in the environment. */
+/**
+ * The drivers on which tests run a platform. `npm test` starts the servers of the shared ones, and passes them on in the
+ * environment.
+ */
 
 /** The servers of the shared drivers. */
 export interface SharedServers {
