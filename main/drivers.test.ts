@@ -17,7 +17,7 @@ test.each([
     BERTH_STORE: setup.store,
     BERTH_BLOBS: 'gridfs',
     // Otherwise there would be a warning that no API is notified of pushes.
-    BERTH_FETCH_AHEAD: 'no',
+    BERTH_PREFETCH: 'no',
     BERTH_MONGODB_URL: `mongodb://berth:s3cret@127.0.0.1:${await freePort()}`,
   };
   const { code, stderr } = await runPlainBerth({ environment }, 'serve', ...setup.args);

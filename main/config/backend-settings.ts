@@ -17,7 +17,7 @@ export const backendSettings = {
     help: 'How long a node may take to pull an image.',
   },
   prefetch: {
-    variable: 'BERTH_FETCH_AHEAD',
+    variable: 'BERTH_PREFETCH',
     schema: yesOrNo(true),
     help: 'Whether nodes prefetch new images, see [deployment](deployment.md#new-images). `no` on the API: no node does. `no` on a worker: this node does not.',
   },

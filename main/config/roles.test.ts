@@ -43,7 +43,7 @@ test('a registry whose pushes no API is notified of causes a warning, unless pre
     doubtfulSharing(loadConfig({ ...shared, BERTH_BUS: 'process', ...more }), parseRoles(roles));
   expect(warning('registry')).toContain('BERTH_BUS=redis');
   expect(warning('registry', { BERTH_BUS: 'redis' })).toBeUndefined();
-  expect(warning('registry', { BERTH_FETCH_AHEAD: 'no' })).toBeUndefined();
+  expect(warning('registry', { BERTH_PREFETCH: 'no' })).toBeUndefined();
   expect(warning('registry,api')).toBeUndefined();
 });
 

@@ -51,7 +51,7 @@ export function assertShared(config: Config, own: Roles): void {
  */
 export function doubtfulSharing(config: Config, own: Roles): string | undefined {
   if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.prefetch)
-    return 'No API is notified of pushes to this registry, so no node prefetches new images: set BERTH_BUS=redis, or BERTH_FETCH_AHEAD=no';
+    return 'No API is notified of pushes to this registry, so no node prefetches new images: set BERTH_BUS=redis, or BERTH_PREFETCH=no';
   if (!own.has('worker') || own.has('proxy') || config.advertisedHost !== undefined) return undefined;
   return 'Only proxies on this machine can reach the backends of this node: if proxies run on other machines, set BERTH_ADVERTISED_HOST to the host name or address of this machine';
 }
