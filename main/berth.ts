@@ -28,7 +28,7 @@ const options = {
 
 type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
 
-/** The options of each command, besides --json, and its largest number of arguments. */
+/** The options of each command, besides --json, and the maximum number of its arguments. */
 const commands: Readonly<Record<string, { readonly options: readonly string[]; readonly maxWords: number }>> = {
   serve: { options: ['roles'], maxWords: 0 },
   collect: { options: ['dry-run'], maxWords: 0 },
@@ -47,7 +47,7 @@ async function main(args: string[]): Promise<number> {
   }
   const { values, positionals } = parse(args);
   const [command = '', ...words] = positionals;
-  if (values.help || !isTaken(command, words, values)) {
+  if (values.help || !isValid(command, words, values)) {
     process.stderr.write(usage);
     return values.help ? 0 : 2;
   }
@@ -57,13 +57,13 @@ async function main(args: string[]): Promise<number> {
   });
 }
 
-function isTaken(command: string, words: readonly string[], values: Options): boolean {
-  const taken = Object.hasOwn(commands, command) ? commands[command] : undefined;
-  if (!taken || words.length > taken.maxWords) return false;
-  return Object.keys(values).every((option) => [...taken.options, 'json', 'help'].includes(option));
+function isValid(command: string, words: readonly string[], values: Options): boolean {
+  const accepted = Object.hasOwn(commands, command) ? commands[command] : undefined;
+  if (!accepted || words.length > accepted.maxWords) return false;
+  return Object.keys(values).every((option) => [...accepted.options, 'json', 'help'].includes(option));
 }
 
-/** Parses the command line. An unknown option is reported and leaves no command, so that the usage is printed. */
+/** Parses the command line. For an unknown option, prints the error and returns no command, so the caller prints the usage. */
 function parse(args: string[]): { values: Options; positionals: string[] } {
   try {
     return parseArgs({ args, options, allowPositionals: true });
@@ -79,12 +79,12 @@ async function runTask(command: string, words: readonly string[], values: Option
   void stopSignal().then((signal) => stop.abort(new Error(`Stopped by ${signal}`)));
   const write = (line: string) => void process.stdout.write(`${line}\n`);
   // The events of the task already report what it does, so only warnings and errors are logged.
-  const asked = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
-  if (command === 'quota') return await (await import('./commands/quota.ts')).quotaCommand({ ...asked, words });
+  const request = { config, log: openLog('warn'), signal: stop.signal, json: values.json, write };
+  if (command === 'quota') return await (await import('./commands/quota.ts')).quotaCommand({ ...request, words });
   const { collectCommand, verifyCommand } = await import('./commands/collect.ts');
   return command === 'collect'
-    ? await collectCommand({ ...asked, dryRun: values['dry-run'] ?? false })
-    : await verifyCommand({ ...asked, repair: values.repair ?? false });
+    ? await collectCommand({ ...request, dryRun: values['dry-run'] ?? false })
+    : await verifyCommand({ ...request, repair: values.repair ?? false });
 }
 
 async function serve(roles: Roles, json: boolean): Promise<number> {
@@ -104,7 +104,7 @@ async function serve(roles: Roles, json: boolean): Promise<number> {
   if (json) process.stdout.write(`${JSON.stringify(describe(platform))}\n`);
   const signal = await stopped;
   log.info({ signal }, 'Platform closes');
-  // `openPlatform` has logged what failed to close.
+  // The platform logs the parts that fail to close.
   return await platform[Symbol.asyncDispose]().then(
     () => 0,
     () => 1,

@@ -1,29 +1,29 @@
 /** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
 import { gcEvent, verificationEvent } from '../../registry/index.ts';
 import type { GcEvent, GcSummary, VerificationEvent, VerificationSummary } from '../../registry/index.ts';
-import { askForTask, writeEvent } from './task-client.ts';
+import { requestTask, writeEvent } from './task-client.ts';
 import type { CommandRequest } from './task-client.ts';
 
 /** Collects garbage. Returns the exit code: 1 if the collection was not completed. */
-export async function collectCommand(asked: CommandRequest & { readonly dryRun: boolean }): Promise<number> {
-  const query = new URLSearchParams({ ...(asked.dryRun && { dry_run: 'yes' }) });
+export async function collectCommand(request: CommandRequest & { readonly dryRun: boolean }): Promise<number> {
+  const query = new URLSearchParams({ ...(request.dryRun && { dry_run: 'yes' }) });
   let isDone = false;
-  for await (const line of askForTask({ ...asked, name: 'collect', query })) {
+  for await (const line of requestTask({ ...request, name: 'collect', query })) {
     const event = gcEvent.safeParse(line).data;
     isDone = event?.type === 'collected';
-    writeEvent(asked, line, event && gcLine(event, asked.dryRun));
+    writeEvent(request, line, event && gcLine(event, request.dryRun));
   }
   return isDone ? 0 : 1;
 }
 
-/** Checks what is stored. Returns the exit code: 1 if the check was not completed, or a problem remains. */
-export async function verifyCommand(asked: CommandRequest & { readonly repair: boolean }): Promise<number> {
-  const query = new URLSearchParams({ ...(asked.repair && { repair: 'yes' }) });
+/** Verifies the stored content. Returns the exit code: 1 if the verification was not completed, or a problem remains. */
+export async function verifyCommand(request: CommandRequest & { readonly repair: boolean }): Promise<number> {
+  const query = new URLSearchParams({ ...(request.repair && { repair: 'yes' }) });
   let isGood = false;
-  for await (const line of askForTask({ ...asked, name: 'verify', query })) {
+  for await (const line of requestTask({ ...request, name: 'verify', query })) {
     const event = verificationEvent.safeParse(line).data;
     isGood = event?.type === 'verified' && event.problems === event.repaired;
-    writeEvent(asked, line, event && verificationLine(event));
+    writeEvent(request, line, event && verificationLine(event));
   }
   return isGood ? 0 : 1;
 }
@@ -46,7 +46,7 @@ function verificationLine(event: VerificationEvent): string {
 function summary(done: GcSummary): string {
   const { marked, removed } = done;
   const lines = [
-    `Collected in ${counted(done.repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `Collected in ${counted(done.repositories, 'repository', 'repositories') || 'no repository'}: ${deletedParts(done)}.`,
     `Removed ${counted(removed.blobs, 'blob') || 'no blob'} (${size(removed.bytes)}).`,
   ];
   if (marked.blobs > 0 && done.removal_wait_ms > 0) {
@@ -62,12 +62,12 @@ function summary(done: GcSummary): string {
 function drySummary(done: GcSummary): string {
   const { marked, repositories } = done;
   return [
-    `Garbage collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${whatWent(done)}.`,
+    `Garbage collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${deletedParts(done)}.`,
     `In the end it would free ${counted(marked.blobs, 'blob') || 'no blob'} (${size(marked.bytes)}). Nothing was changed.`,
   ].join('\n');
 }
 
-function whatWent({ manifests, tags, links, uploads }: GcSummary): string {
+function deletedParts({ manifests, tags, links, uploads }: GcSummary): string {
   return listed([
     counted(manifests, 'manifest'),
     counted(tags, 'tag'),

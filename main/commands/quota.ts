@@ -3,16 +3,16 @@ import { ConfigError } from '../../core/config/settings.ts';
 import { parseSize, sizeText } from '../../core/text/size-text.ts';
 import { quotaEvent } from '../../registry/index.ts';
 import type { QuotaEvent } from '../../registry/index.ts';
-import { askForTask, writeEvent } from './task-client.ts';
+import { requestTask, writeEvent } from './task-client.ts';
 import type { CommandRequest } from './task-client.ts';
 
-/** Shows the quota of all accounts or of one, or sets that of one. Returns the exit code: 1 if there is no such account. */
-export async function quotaCommand(asked: CommandRequest & { readonly words: readonly string[] }): Promise<number> {
+/** Shows the quota of one account or of all, or sets the quota of one. Returns the exit code: 1 if the account does not exist. */
+export async function quotaCommand(request: CommandRequest & { readonly words: readonly string[] }): Promise<number> {
   let isKnown = true;
-  for await (const line of askForTask({ ...asked, name: 'quota', query: queryOf(asked.words) })) {
+  for await (const line of requestTask({ ...request, name: 'quota', query: queryOf(request.words) })) {
     const event = quotaEvent.safeParse(line).data;
     isKnown &&= event?.type === 'quota';
-    writeEvent(asked, line, event && quotaLine(event));
+    writeEvent(request, line, event && quotaLine(event));
   }
   return isKnown ? 0 : 1;
 }

@@ -2,8 +2,8 @@ import type { OperationsTask, OperationsTasks } from '../../core/http/operations
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { AccountQuotas, GarbageCollector } from '../../registry/index.ts';
 
-/** The parts of a registry that do its tasks. */
-export interface RegistryKeepers {
+/** The parts of a registry that run its tasks. */
+export interface RegistryTaskDeps {
   readonly collector: GarbageCollector;
   readonly quotas: AccountQuotas;
 }
@@ -12,13 +12,13 @@ export type TaskName = 'collect' | 'verify' | 'quota';
 
 /** The tasks that commands request from a running process. Disposing it cancels the tasks in progress. */
 export function registryTasks(
-  keepers: RegistryKeepers | undefined,
+  deps: RegistryTaskDeps | undefined,
   secret: PlatformSecret,
 ): OperationsTasks & Disposable {
   const closing = new AbortController();
   return {
     token: tasksToken(secret),
-    byName: keepers ? tasksOf(keepers) : {},
+    byName: deps ? tasksOf(deps) : {},
     signal: closing.signal,
     [Symbol.dispose]: () => closing.abort(new Error('The process closes')),
   };
@@ -30,7 +30,7 @@ export function tasksToken(secret: PlatformSecret): string {
 }
 
 /** The tasks by command name. */
-export function tasksOf({ collector, quotas }: RegistryKeepers): Record<TaskName, OperationsTask> {
+export function tasksOf({ collector, quotas }: RegistryTaskDeps): Record<TaskName, OperationsTask> {
   return {
     collect: (query, signal) => collector.collect({ isDry: query.get('dry_run') === 'yes' }, signal),
     verify: (query, signal) => collector.verify({ repair: query.get('repair') === 'yes' }, signal),

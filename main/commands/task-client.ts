@@ -40,19 +40,19 @@ export interface CommandRequest extends Omit<TaskRequest, 'name' | 'query'> {
 /** The wildcard addresses, and the address at which a process that listens on them is reached. */
 const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-/** The events of a task. Throws a `ConfigError` that says what to do if the task cannot be done. */
-export async function* askForTask(asked: TaskRequest): AsyncGenerator<unknown, void, undefined> {
-  const { config } = asked;
-  const isThere = await stat(resolve(config.dataFolder)).catch(() => undefined);
-  if (!isThere) throw new ConfigError(`BERTH_DATA_FOLDER: There is nothing at ${resolve(config.dataFolder)}`);
+/** Runs a task and yields its events. Throws a `ConfigError` that says what to do if the task cannot run. */
+export async function* requestTask(task: TaskRequest): AsyncGenerator<unknown, void, undefined> {
+  const { config } = task;
+  const exists = await stat(resolve(config.dataFolder)).catch(() => undefined);
+  if (!exists) throw new ConfigError(`BERTH_DATA_FOLDER: There is nothing at ${resolve(config.dataFolder)}`);
   const folder = await openDataFolder(config.dataFolder, config.secretFile);
-  const answer = await askProcess(asked, folder);
-  if (answer) yield* linesOf(answer, asked.signal);
-  else yield* doHere(asked, folder);
+  const answer = await requestFromProcess(task, folder);
+  if (answer) yield* linesOf(answer, task.signal);
+  else yield* runHere(task, folder);
 }
 
 /** Requests the task from a running process. `undefined` if no process runs, or if the process has no registry. */
-async function askProcess(
+async function requestFromProcess(
   { config, name, query, signal }: TaskRequest,
   { secret }: DataFolder,
 ): Promise<IncomingMessage | undefined> {
@@ -82,10 +82,10 @@ async function* linesOf(answer: IncomingMessage, signal: AbortSignal): AsyncGene
   if (!answer.complete) throw new ConfigError('The platform stopped before the task was completed');
 }
 
-async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<unknown, void, undefined> {
-  const { config, log, name, query, signal } = asked;
+async function* runHere(task: TaskRequest, folder: DataFolder): AsyncGenerator<unknown, void, undefined> {
+  const { config, log, name, query, signal } = task;
   await using opening = new AsyncDisposableStack();
-  const storage = await openHere(asked, folder, opening);
+  const storage = await openOwnStorage(task, folder, opening);
   const gc = gcSettings(config);
   const deps = { ...storage, clock: systemClock, log, metrics: openMetrics(), gc };
   const collector = opening.use(new GarbageCollector(deps));
@@ -97,7 +97,7 @@ async function* doHere(asked: TaskRequest, folder: DataFolder): AsyncGenerator<u
   }
 }
 
-async function openHere({ config, log }: TaskRequest, { path }: DataFolder, opening: AsyncDisposableStack) {
+async function openOwnStorage({ config, log }: TaskRequest, { path }: DataFolder, opening: AsyncDisposableStack) {
   try {
     const { store, reserve, images } = await openStorage({ config, log, folder: path, isPulledFrom: false }, opening);
     if (config.blobs === 'gridfs') fitHeapToBuffers();
@@ -113,13 +113,13 @@ function operationsUrl({ operationsHost, operationsPort }: Config): string {
   return `http://${hostPort(reachableAt[operationsHost] ?? operationsHost, operationsPort)}`;
 }
 
-/** Writes one event of a task: as JSON, or as a sentence for people. */
+/** Writes an event of a task, as JSON or as a sentence. */
 export function writeEvent({ json, write }: CommandRequest, line: unknown, sentence: string | undefined): void {
   if (json) write(JSON.stringify(line));
   else write(sentence ?? messageOf(line));
 }
 
-/** The error message of a process that failed. */
+/** The error message of a task that failed in another process. */
 function messageOf(line: unknown): string {
   const isError = typeof line === 'object' && line !== null && 'message' in line;
   return isError ? String(line.message) : `Unknown event: ${JSON.stringify(line)}`;

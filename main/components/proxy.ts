@@ -18,10 +18,10 @@ export async function startProxy(deps: ThreadDeps, roles: Roles, apiUrl: string)
     behindLoadBalancer: config.behindLoadBalancer,
     webSocketPingMs: config.webSocketPingSeconds * 1000,
     drain: { noticeMs: config.drainNoticeSeconds * 1000, deadlineMs: config.drainSeconds * 1000 },
-    // Where the API is another process, only the configuration says where browsers reach it.
+    // If the API runs in another process, only the configuration has the address at which browsers reach it.
     ...((roles.has('api') || config.apiUrl !== undefined) && { apiUrl }),
     ...(config.sessionDomain !== undefined && { sessionDomain: config.sessionDomain }),
-    // The proxy reaches backends on the node of this process by their address, all others through their node's gateway.
+    // The proxy connects to backends of this node directly, and to all others through the gateway of their node.
     ...(roles.has('worker') && { localNode: nodeName }),
   });
 }

@@ -26,8 +26,8 @@ function registryDeps(deps: ComponentDeps): RegistryDeps {
 }
 
 /**
- * Opens the image archives, which the API imports and exports, if this process can read the bytes of images. Blobs in files
- * belong to the process with the registry.
+ * Opens the image archives, which the API imports and exports, if this process can read the bytes of images. Only the process with
+ * the registry can read blobs that are files.
  */
 export function startImageArchives(
   deps: ComponentDeps,

@@ -52,13 +52,13 @@ export async function startWorker(
   });
 }
 
-/** Without a setting, one backend leaves half of the machine to others. */
+/** By default, a backend may use half of the machine's processors, at least one. */
 function cpuDefault(percent: number | undefined, cpus: number): Pick<WorkerSettings, 'defaultCpuPercent'> {
   const defaultCpuPercent = percent ?? Math.max(100, 50 * cpus);
   return defaultCpuPercent === 0 ? {} : { defaultCpuPercent };
 }
 
-/** Identifies this machine by the boot ID of the Linux kernel, which is the same inside of containers. */
+/** Identifies this machine by the boot ID of the Linux kernel, which is the same in containers. */
 async function thisMachine(): Promise<{ machine?: string }> {
   const machine = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined);
   return machine === undefined ? {} : { machine: machine.trim() };

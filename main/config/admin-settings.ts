@@ -8,13 +8,13 @@ export const adminSettings = {
   adminEmail: {
     variable: 'BERTH_ADMIN_EMAIL',
     schema: optionalText(userEmail),
-    defaultText: 'none: the first start prints a set-up code',
-    help: 'E-mail address of the first administrator, whom a start creates if there is no such user. Needs `BERTH_ADMIN_PASSWORD_FILE`.',
+    defaultText: 'none: the first start writes a set-up code',
+    help: 'E-mail address of the first administrator, who is created at the start if there is no such user. Needs `BERTH_ADMIN_PASSWORD_FILE`.',
   },
   adminPasswordFile: {
     variable: 'BERTH_ADMIN_PASSWORD_FILE',
     schema: optionalText(z.string().startsWith('/', 'Use an absolute path')),
-    help: 'A file with the password of the first administrator: 12 to 256 characters. A start that finds the user does not read it.',
+    help: 'A file with the password of the first administrator: 12 to 256 characters. It is not read if the user exists.',
   },
   invalidTokensPerMinute: {
     variable: 'BERTH_INVALID_TOKENS_PER_MINUTE',
@@ -25,13 +25,13 @@ export const adminSettings = {
     variable: 'BERTH_ACCOUNT_CONNECTS_PER_SECOND',
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),
     defaultText: '`0` (no limit)',
-    help: 'How many connects per second an API process accepts from an account without a limit of its own. 0: no limit.',
+    help: 'How many connects per second an API process accepts from an account for which no other limit is set. 0: no limit.',
   },
   accountRunningBackends: {
     variable: 'BERTH_ACCOUNT_RUNNING_BACKENDS',
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),
     defaultText: '`0` (no limit)',
-    help: 'How many backends an account without a limit of its own may run at a time. 0: no limit.',
+    help: 'How many backends an account may run at a time if no other limit is set for it. 0: no limit.',
   },
   oidcIssuers: {
     variable: 'BERTH_OIDC_ISSUERS',

@@ -74,18 +74,18 @@ export const backendSettings = {
   diskBytesLimit: {
     variable: 'BERTH_DISK_BYTES_LIMIT',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 10 * 1024 * 1024 * 1024 }),
-    help: 'What a backend may write to the file system of its container, besides its mount and the volumes of its image. The storage driver of the engine refuses more where it can (overlay2 on XFS with project quotas, btrfs, zfs); elsewhere the worker measures every 30 seconds and stops the backend. 0: no limit.',
+    help: 'How many bytes a backend may write to the file system of its container. Its mount and the volumes of its image do not count. The storage driver of the engine enforces the limit if it can (overlay2 on XFS with project quotas, btrfs, zfs); otherwise the worker measures every 30 seconds and stops the backend. 0: no limit.',
   },
   pidsLimit: {
     variable: 'BERTH_PIDS_LIMIT',
     schema: whole({ min: 1, max: 1_000_000, or: 512 }),
-    help: 'The most processes and threads that a backend may have.',
+    help: 'How many processes and threads a backend may have.',
   },
-  // Enough for any server, and bounded, so that one backend cannot use up the descriptors of its machine.
+  // Enough for any server, and few enough that one backend cannot use up the descriptors of its machine.
   openFilesLimit: {
     variable: 'BERTH_OPEN_FILES_LIMIT',
     schema: whole({ min: 64, max: 1_048_576, or: 65_536 }),
-    help: 'The most files that each process of a backend may have open. A Docker Engine that may not raise its own limit so far, for example inside of a container, keeps its own; the worker learns that from a start that fails, and tries again.',
+    help: 'How many files each process of a backend may have open. A Docker Engine that may not raise its own limit that far, for example in a container, keeps its own; the worker detects this when a start fails, and retries.',
   },
   capabilities: {
     variable: 'BERTH_CAPABILITIES',
@@ -94,18 +94,18 @@ export const backendSettings = {
       'Use names of capabilities without CAP_, separated by commas, or `none`',
       defaultCapabilities,
     ),
-    help: 'Linux capabilities that backends keep whose service has the security profile `default`, see [applications](applications.md#what-a-container-may-do). All others are dropped. `none`: no capability.',
+    help: 'The Linux capabilities that backends keep if their service has the security profile `default`, see [applications](applications.md#what-a-container-may-do). All others are dropped. `none`: no capability.',
   },
   firewall: {
     variable: 'BERTH_FIREWALL',
     schema: oneOf(['auto', 'required', 'off'], 'auto'),
-    help: 'Rules that keep backends from the services of their machine and from cloud metadata, keep other users of the machine from backends, and limit egress, see [applications](applications.md#what-a-container-may-reach). `auto` warns where they cannot be set up, which needs root and iptables in the network namespace of the Docker Engine; `required` does not run backends then.',
+    help: 'Firewall rules: backends cannot reach services of their machine or cloud metadata, other users of the machine cannot reach backends, and egress is limited, see [applications](applications.md#what-a-container-may-reach). They need root and iptables in the network namespace of the Docker Engine. If they cannot be set up, `auto` logs a warning, and `required` runs no backends.',
   },
   dnsServers: {
     variable: 'BERTH_DNS_SERVERS',
     schema: wordList(/^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}$/, 'Use IPv4 addresses, separated by commas'),
     defaultText: 'those of the machine',
-    help: 'The IPv4 addresses of the DNS servers of backends, which containers must be able to reach. A backend whose service limits egress to a list of networks asks only those servers that are in its networks, and looks no names up if none is.',
+    help: 'The IPv4 addresses of the DNS servers of backends, which containers must be able to reach. A backend whose service limits egress to a list of networks uses only the servers in these networks; if there is none, it cannot resolve names.',
   },
   containerRuntime: {
     variable: 'BERTH_CONTAINER_RUNTIME',

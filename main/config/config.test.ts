@@ -10,11 +10,11 @@ test.each([
   'rediss+sentinel://:secret@one,two/name?sentinel_password=other',
   'redis+cluster://one,two',
   'rediss+cluster://:secret@one,two',
-])('a Redis may be at %s', (url) => {
+])('%s is a valid URL of a Redis', (url) => {
   expect(loadConfig({ BERTH_REDIS_URL: url }).redisUrl).toBe(url);
 });
 
-test('problems with the URL of a Redis are reported with all other problems, without its secrets', () => {
+test('problems with a Redis URL are reported with all other problems, without the secrets in it', () => {
   const load = () => loadConfig({ BERTH_REDIS_URL: 'redis+sentinel://:secret@one,two', BERTH_API_PORT: 'x' });
   expect(load).toThrow(
     /BERTH_REDIS_URL: Name the master: [^]*BERTH_API_PORT|BERTH_API_PORT[^]*BERTH_REDIS_URL: Name the master: /,
@@ -29,7 +29,7 @@ test('logs are kept no longer than their backends', () => {
 });
 
 test.each(['localhost', 'sessions.example.com', 'a-b.example', 'xn--bcher-kva.example'])(
-  'a session domain may be %s',
+  '%s is a valid session domain',
   (domain) => {
     expect(loadConfig({ BERTH_SESSION_DOMAIN: domain, BERTH_URL_FORM: 'host' }).sessionDomain).toBe(domain);
   },
@@ -44,7 +44,7 @@ test.each([
   'a..b',
   'a:80',
   'bücher.example',
-])('a session domain may not be %s', (domain) => {
+])('%s is not a valid session domain', (domain) => {
   expect(() => loadConfig({ BERTH_SESSION_DOMAIN: domain })).toThrow('BERTH_SESSION_DOMAIN: Use a domain name');
 });
 

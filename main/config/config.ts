@@ -123,18 +123,18 @@ export const settings = {
       z.string().regex(domainPattern, 'Use a domain name in lower case, such as sessions.example.com'),
     ),
     defaultText: 'none; `localhost` on `npm start`',
-    help: 'The domain below which each session has a host of its own, `<label>.<domain>`, with the scheme and the port of the proxy’s URL. Its wildcard name and certificate must lead to the proxy, see [session URLs](session-urls.md).',
+    help: 'The domain of session URLs by host, `<label>.<domain>`, with the scheme and the port of the proxy’s URL. Its wildcard name and certificate must lead to the proxy, see [session URLs](session-urls.md).',
   },
   urlForm: {
     variable: 'BERTH_URL_FORM',
     schema: z.enum(urlForms, `Use one of ${urlForms.join(', ')}`).optional(),
     defaultText: '`host` if `BERTH_SESSION_DOMAIN` is set, else `path`',
-    help: 'The form of connection URLs: `host` (`<label>.<session domain>`) or `path` (`<proxy>/<token>/`). A service or a connect request may ask for the other one.',
+    help: 'The form of connection URLs: `host` (`<label>.<session domain>`) or `path` (`<proxy>/<token>/`). A service or a connect request may choose the other one.',
   },
   behindLoadBalancer: {
     variable: 'BERTH_BEHIND_LOAD_BALANCER',
     schema: yesOrNo(false),
-    help: 'Whether a TLS proxy or load balancer in front of proxy and registry sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and the registry counts clients by them. `no`: they are dropped as forged.',
+    help: 'Whether a TLS proxy or load balancer in front of proxy and registry sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and the registry identifies clients by them. `no`: they are dropped as forged.',
   },
   ...tlsSettings,
   ...proxySettings,
@@ -206,7 +206,7 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   throw new ConfigError(`The configuration has problems:\n${problems.join('\n')}`);
 }
 
-/** The problem that a setting is missing which another one needs, if it is. */
+/** Reports a missing setting that another setting needs. */
 function need(name: keyof typeof settings, purpose: string, isMissing: boolean): string[] {
   return isMissing ? [`  ${settings[name].variable}: Needed for ${purpose}`] : [];
 }

@@ -29,7 +29,7 @@ export const driverSettings = {
   queue: {
     variable: 'BERTH_QUEUE',
     schema: oneOf(['process', 'bullmq'], 'process'),
-    help: 'How the API notifies workers of work. `process`: in the same process. `bullmq`: through Redis.',
+    help: 'How the API sends jobs to workers. `process`: in the same process. `bullmq`: through Redis.',
   },
   bus: {
     variable: 'BERTH_BUS',
@@ -49,7 +49,7 @@ export const driverSettings = {
   redisPrefix: {
     variable: 'BERTH_REDIS_PREFIX',
     schema: text('berth', z.string().regex(/^[\w-]{1,38}$/, 'Use up to 38 letters, digits, hyphens and underscores')),
-    help: 'The prefix of all names in Redis. Platforms that share a server need one each.',
+    help: 'The prefix of all names in Redis. Platforms that share a server need different prefixes.',
   },
   redisUrl: {
     variable: 'BERTH_REDIS_URL',

@@ -1,4 +1,4 @@
-/** The threads of the proxy, how it holds connections, and how it lets go of them when it stops. */
+/** The threads of the proxy, the requests that it holds, and how it closes connections when it stops. */
 import { whole } from '../../core/config/settings.ts';
 import type { Setting } from '../../core/config/settings.ts';
 
@@ -6,32 +6,32 @@ export const proxySettings = {
   holdSeconds: {
     variable: 'BERTH_HOLD_SECONDS',
     schema: whole({ min: 1, max: 24 * 3600, or: 60 }),
-    help: 'How long the proxy holds a request whose backend is starting. After that, the answer is 503 `starting`. Browsers get the readiness page after a second.',
+    help: 'How long the proxy holds a request whose backend is starting. Then it answers 503 `starting`. Browsers get the readiness page after a second.',
   },
   maxHeldRequests: {
     variable: 'BERTH_MAX_HELD_REQUESTS',
     schema: whole({ min: 1, max: 1_000_000, or: 5_000 }),
-    help: 'How many requests a proxy holds at a time, at most 1000 of them for one backend. More are answered with 503 `starting`.',
+    help: 'How many requests a proxy holds at a time, at most 1000 of them for one backend. Further ones are answered with 503 `starting`.',
   },
   proxyThreads: {
     variable: 'BERTH_PROXY_THREADS',
     schema: whole({ min: 0, max: 64, or: 1 }),
-    help: 'How many threads the proxy of this process has, each with an event loop and a heap of its own, so that pushes and connects do not delay sessions. They share the port, which takes Linux if there are several. 0: the proxy shares the thread of the other components.',
+    help: 'How many threads the proxy of this process has. Each has its own event loop and heap, so pushes and connects do not delay sessions. Several threads share one port, which requires Linux. 0: the proxy runs in the thread of the other components.',
   },
   webSocketPingSeconds: {
     variable: 'BERTH_WEBSOCKET_PING_SECONDS',
     schema: whole({ min: 0, max: 3600, or: 30 }),
-    help: 'After this much silence, the proxy sends the client of a WebSocket a Ping; a client that does not answer within the same time is disconnected. So a client that has vanished behind a load balancer holds no backend. 0: no pings.',
+    help: 'After this time without a message, the proxy sends the client of a WebSocket a Ping, and disconnects a client that does not answer within the same time. So a client that has vanished behind a load balancer does not keep a backend running. 0: no pings.',
   },
   drainSeconds: {
     variable: 'BERTH_DRAIN_SECONDS',
     schema: whole({ min: 0, max: 3600, or: 5 }),
-    help: 'How long open requests and WebSockets may take to end when the proxy stops. After that, their connections are closed.',
+    help: 'How long open requests and WebSockets may take to end when the proxy stops. Then the proxy closes their connections.',
   },
   drainNoticeSeconds: {
     variable: 'BERTH_DRAIN_NOTICE_SECONDS',
     schema: whole({ min: 0, max: 3600, or: 1 }),
-    help: 'When the proxy stops, WebSockets are closed with code 1012 after this time, and their clients connect again. Use the time that the load balancer in front needs to notice that the proxy accepts no connections.',
+    help: 'When the proxy stops, it closes WebSockets with code 1012 after this time, and their clients connect again. Use the time that the load balancer in front needs to detect that the proxy accepts no connections.',
   },
   accessLogPercent: {
     variable: 'BERTH_ACCESS_LOG_PERCENT',

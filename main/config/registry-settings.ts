@@ -12,7 +12,7 @@ export const registrySettings = {
   registryBlobBytes: {
     variable: 'BERTH_REGISTRY_BLOB_BYTES',
     schema: whole({ min: 0, max: Number.MAX_SAFE_INTEGER, or: 50 * 1024 * 1024 * 1024 }),
-    help: 'How many bytes one blob (a layer of an image) may have. 0: no limit.',
+    help: 'The maximum size of a blob (a layer of an image). 0: no limit.',
   },
   registryOpenUploads: {
     variable: 'BERTH_REGISTRY_OPEN_UPLOADS',
@@ -23,16 +23,16 @@ export const registrySettings = {
     variable: 'BERTH_REGISTRY_REQUESTS_PER_SECOND',
     schema: whole({ min: 0, max: 1_000_000, or: 0 }),
     defaultText: '`0` (no limit)',
-    help: 'How many requests per second the registry accepts from one account, or from one address without an account. Ten times as many may arrive at once. 0: no limit.',
+    help: 'How many requests per second the registry accepts from an account, or from an address if the request has no account. A burst may have ten times as many. 0: no limit.',
   },
   registryFailedLoginsPerMinute: {
     variable: 'BERTH_REGISTRY_FAILED_LOGINS_PER_MINUTE',
     schema: whole({ min: 0, max: 1_000_000, or: 30 }),
-    help: 'How many logins of one user at the registry may fail per minute from one address, in all its processes together. 0: no limit.',
+    help: 'How many logins of one user from one address may fail per minute, in all registry processes together. 0: no limit.',
   },
   maxArchiveBytes: {
     variable: 'BERTH_MAX_ARCHIVE_BYTES',
     schema: whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 32 * 1024 * 1024 * 1024 }),
-    help: 'How large an archive of an image that is uploaded to the API may be, both as sent and unpacked.',
+    help: 'The maximum size of an image archive that is uploaded to the API, both as sent and unpacked.',
   },
 } satisfies Record<string, Setting<unknown>>;

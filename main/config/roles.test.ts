@@ -21,7 +21,7 @@ test('one process with every role needs no shared drivers', () => {
   expect(() => assertShared(loadConfig({}), allRoles)).not.toThrow();
 });
 
-test('a process with some roles says what it must share with the others', () => {
+test('a process with some roles reports which drivers it must share with the others', () => {
   const config = loadConfig({});
   for (const each of ['registry', 'api', 'worker', 'proxy']) {
     expect(() => assertShared(config, parseRoles(each))).toThrow('BERTH_STORE');
@@ -38,7 +38,7 @@ test('a driver without its URL is reported before anything opens', () => {
   );
 });
 
-test('a registry whose pushes no API is notified of causes a warning, unless prefetching is off', () => {
+test('a registry that cannot notify an API of pushes causes a warning, unless prefetching is off', () => {
   const warning = (roles: string, more = {}) =>
     doubtfulSharing(loadConfig({ ...shared, BERTH_BUS: 'process', ...more }), parseRoles(roles));
   expect(warning('registry')).toContain('BERTH_BUS=redis');

@@ -1,4 +1,4 @@
-/** Which components a process opens, and which drivers they need to reach those of other processes. */
+/** The components that a process opens, and the drivers that they must share with other processes. */
 import { ConfigError } from '../../core/config/settings.ts';
 import type { Config } from './config.ts';
 
@@ -23,8 +23,8 @@ export function parseRoles(text: string | undefined): Roles {
 }
 
 /**
- * Throws `ConfigError` if components of this process cannot reach those of the others. All components share a store, API
- * and worker share a queue, and API, worker and proxy share a bus.
+ * Throws `ConfigError` if components of this process cannot reach the components of other processes. All components share a store,
+ * API and worker share a queue, and API, worker and proxy share a bus.
  */
 export function assertShared(config: Config, own: Roles): void {
   const alone = (...sharing: Role[]) =>
@@ -41,13 +41,13 @@ export function assertShared(config: Config, own: Roles): void {
       'BERTH_BUS: API, worker and proxy must share a bus; use redis',
   ].filter((problem) => problem !== false);
   if (problems.length === 0) return;
-  const who = `This process has only the roles ${[...own].join(', ')}, so it must share drivers with the processes of the other roles:`;
-  throw new ConfigError(`${who}\n  ${problems.join('\n  ')}`);
+  const reason = `This process has only the roles ${[...own].join(', ')}, so it must share drivers with the processes of the other roles:`;
+  throw new ConfigError(`${reason}\n  ${problems.join('\n  ')}`);
 }
 
 /**
- * A warning about what will probably not work between this process and those of the other roles, with what to do; `undefined` if
- * all is well. It is no error, because only the operator knows which process runs on which machine.
+ * A warning about settings with which this process probably cannot work with processes of other roles. It is not an error, because
+ * only the operator knows which process runs on which machine.
  */
 export function doubtfulSharing(config: Config, own: Roles): string | undefined {
   if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.prefetch)

@@ -1,4 +1,4 @@
-/** `berth dev`: one machine, one service, an image that follows its files. */
+/** `berth dev`: runs one service on this machine, and rebuilds its image when files change. */
 import { readFile } from 'node:fs/promises';
 import { BerthClient } from '../../client/index.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
@@ -52,7 +52,7 @@ export async function devCommand({ args, environment, folder }: DevCommand): Pro
   return 0;
 }
 
-/** Opens the listener first: its port says which temporary folder is free, and the URLs of the platform contain it. */
+/** Opens the listener first, because the temporary folder and the URLs of the platform contain its port. */
 async function runDevServer(settings: DevSettings, given: Environment, stopped: Promise<unknown>): Promise<void> {
   await using opening = new AsyncDisposableStack();
   const ending = new AbortController();
@@ -87,7 +87,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
     folder: folder.path,
     environment,
   });
-  opening.defer(() => images.forget(new AbortController().signal));
+  opening.defer(() => images.removeNames(new AbortController().signal));
   const deployments = newDeployments({ images, client, report });
   gate.open(
     frontHandlers({
@@ -113,7 +113,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   gate.close();
 }
 
-/** Notes changes in the files of a build, and when the name of an image is given to another one. */
+/** Triggers a deployment when a file of the build changes, or when the image's name refers to another image. */
 async function watchSource(
   source: DevSettings['source'],
   {
@@ -133,7 +133,7 @@ interface DevPlatform extends WholePlatform {
   readonly handlers: { readonly api: ServerHandlers; readonly proxy: ServerHandlers };
 }
 
-/** All components of the platform in this process, with a data folder of its own and on free ports. */
+/** Opens all components of the platform in this process, with a temporary data folder and on free ports. */
 async function openDevPlatform({
   environment,
   url,
@@ -149,12 +149,12 @@ async function openDevPlatform({
 }): Promise<DevPlatform> {
   const config = loadConfig({
     BERTH_LOG_LEVEL: 'error',
-    // A person waits for the new image.
+    // Short, because the user waits for the new image.
     BERTH_STOP_GRACE_SECONDS: '5',
     ...environment,
     BERTH_DATA_FOLDER: folder,
     BERTH_FIRST_ACCOUNT: devAccount,
-    // The same at each start, so that it finds what a killed server has left.
+    // The same at each start, so that a start finds and removes the containers of a killed server.
     BERTH_NODE: node,
     BERTH_STORE: 'sqlite',
     BERTH_BLOBS: 'files',
@@ -165,9 +165,9 @@ async function openDevPlatform({
     BERTH_REGISTRY_PORT: '0',
     BERTH_PROXY_PORT: '0',
     BERTH_OPERATIONS_PORT: '0',
-    // The front of the development server hands requests to the proxy in its own thread.
+    // The front passes requests to the proxy, so both run in one thread.
     BERTH_PROXY_THREADS: '0',
-    // Empty: not set. These are of a platform with other machines or with a proxy in front.
+    // Empty means not set. These settings are for platforms with several machines or with a proxy in front.
     BERTH_ADVERTISED_HOST: '',
     BERTH_BEHIND_LOAD_BALANCER: '',
     BERTH_CLUSTER: '',
@@ -187,7 +187,7 @@ async function openDevPlatform({
   throw new ConfigError(`No Docker Engine: ${platform.worker.reason}`);
 }
 
-/** The worker leaves the network of its node to a next start, which may never come here. */
+/** The worker keeps the network of its node for its next start, which may never happen here. */
 async function removeNetwork(node: string, environment: Environment): Promise<void> {
   const { signal } = new AbortController();
   await runDocker(['network', 'rm', `berth-${node}`], { environment, signal }).catch(() => {});
@@ -212,12 +212,12 @@ function newDeployments({
       const old = running.flatMap(({ id, image_digest: own }) => (own === digest ? [] : id));
       if (old.length > 0) report({ event: 'replacing', backends: old });
       await Promise.all(old.map((id) => stopBackend(client, id, signal)));
-      await images.forget(signal, digest);
+      await images.removeNames(signal, digest);
     },
   });
 }
 
-/** Waits for the build. Returns why there is no image, if there is none. */
+/** Waits for the build. Returns the reason if there is no image. */
 async function imageProblem(
   deployments: Deployments,
   report: Report,

@@ -1,4 +1,4 @@
-/** The schema of `berth.config.json`. docs/berth.config.schema.json is made from it. */
+/** The schema of `berth.config.json`, from which docs/berth.config.schema.json is generated. */
 import { z } from 'zod';
 
 const name = z.string().min(1);

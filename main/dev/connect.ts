@@ -1,14 +1,14 @@
-/** The connect endpoint of the development server: that of the API, after the build, and with an empty `ready_url`. */
+/** The connect endpoint of the development server: forwards to the API after the build, and empties `ready_url`. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { serviceErrors } from '../../contract/errors.ts';
 import type { ServiceErrorCode } from '../../contract/errors.ts';
 import { sendJson } from '../../core/http/json.ts';
 
-/** The largest body that the API accepts. It refuses a larger one, so no more is read here. */
+/** The largest body that the API accepts. Reading stops here, because the API refuses anything larger. */
 const maxBodyBytes = 1024 * 1024;
 
-/** Sends a connect request to the API in the name of a client, and its answer to the client. */
+/** Forwards a connect request of a client to the API, and the answer to the client. */
 export async function relayConnect(
   request: IncomingMessage,
   response: ServerResponse,
@@ -19,7 +19,7 @@ export async function relayConnect(
   const answer = await fetch(url, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, ...(type !== undefined && { 'content-type': type }) },
-    body: body.length > 0 ? new Uint8Array(withoutPlace(body)) : null,
+    body: body.length > 0 ? new Uint8Array(withoutTagAndCluster(body)) : null,
     signal,
   });
   const content = (await answer.json()) as object;
@@ -46,15 +46,15 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Here is one image and one cluster: a request that names those of the platform gets what is here. */
-function withoutPlace(body: Buffer): Buffer {
+/** Removes tag and cluster: the development server has one image and one cluster, whatever the request names. */
+function withoutTagAndCluster(body: Buffer): Buffer {
   try {
     const value = JSON.parse(body.toString()) as { spawn?: { tag?: unknown; cluster?: unknown } };
     if (typeof value.spawn !== 'object') return body;
     const { tag: _tag, cluster: _cluster, ...spawn } = value.spawn;
     return Buffer.from(JSON.stringify({ ...value, spawn }));
   } catch {
-    // The API says what is wrong with it.
+    // The API reports the error.
     return body;
   }
 }

@@ -1,4 +1,4 @@
-/** Builds when something has changed, and puts what was built in the place of the image before. */
+/** Builds when files change, and replaces the previous image with the new one. */
 import { abortable } from '../../core/async/abortable.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { DockerFailure } from './docker.ts';
@@ -9,20 +9,20 @@ export interface DeploymentsOptions {
   readonly report: Report;
   /** Builds and pushes. Returns the digest. */
   readonly build: (signal: AbortSignal) => Promise<string>;
-  /** Serves a digest from now on, and stops backends of others. */
+  /** Runs new backends with this digest, and stops backends of other images. */
   readonly serve: (digest: string, signal: AbortSignal) => Promise<void>;
 }
 
-/** Editors write several files at a time, in several steps: a build begins when nothing has changed for so long. */
+/** A build starts when no file has changed for this time, because editors write several files in several steps. */
 const quietMs = 150;
 
-/** Where files change all the time, a build begins after this time. */
+/** If files keep changing, a build starts after this time anyway. */
 const maxQuietMs = 2_000;
 
-/** The state of the image: being built, served, or failed. */
+/** Runs one build at a time, and holds its result. */
 export class Deployments {
   readonly #options: DeploymentsOptions;
-  /** Resolves when the newest files are served, or cannot be built. */
+  /** Resolves when the image of the newest files is served, or its build has failed. */
   #settled = Promise.withResolvers<void>();
   #isSettled = false;
   #changed = Promise.withResolvers<void>();
@@ -36,22 +36,22 @@ export class Deployments {
     this.#options = options;
   }
 
-  /** The image that is served, if there is one. */
+  /** The digest of the served image. */
   get digest(): string | undefined {
     return this.#digest;
   }
 
-  /** Why the last build failed, if it did. */
+  /** Why the last build failed. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Whether a build is under way or about to begin. */
+  /** Whether a build is running or about to start. */
   get isBuilding(): boolean {
     return !this.#isSettled;
   }
 
-  /** A file has changed. */
+  /** Records a changed file, and triggers a build. */
   change(path: string): void {
     this.#isDirty = true;
     this.#paths.add(path);
@@ -63,20 +63,20 @@ export class Deployments {
     this.#changed.resolve();
   }
 
-  /** Resolves when no build is under way or about to begin. Rejects with the signal's reason when it aborts. */
+  /** Resolves when no build is running or about to start. Rejects with the signal's reason when it aborts. */
   async settled(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     while (!this.#isSettled) await abortable(this.#settled.promise, signal);
   }
 
-  /** Builds now, and whenever something has changed, until the signal aborts. */
+  /** Builds now and after each change, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#isDirty = false;
       await this.#deploy(signal).catch((error: unknown) => this.#fail(error, signal));
       if (!this.#isDirty) this.#settle();
       await abortable(this.#changed.promise, signal).catch(() => {});
-      await this.#quiet(signal).catch(() => {});
+      await this.#waitForQuiet(signal).catch(() => {});
       this.#changed = Promise.withResolvers();
       this.#reportChanges(signal);
     }
@@ -110,7 +110,7 @@ export class Deployments {
     this.#settled.resolve();
   }
 
-  async #quiet(signal: AbortSignal): Promise<void> {
+  async #waitForQuiet(signal: AbortSignal): Promise<void> {
     const sinceMs = Date.now();
     for (;;) {
       const leftMs = Math.min(this.#lastChangeMs + quietMs, sinceMs + maxQuietMs) - Date.now();

@@ -18,7 +18,7 @@ export interface DockerOptions {
 /** `docker` failed. */
 export class DockerFailure extends Error {
   override readonly name = 'DockerFailure';
-  /** All that it wrote. */
+  /** Its last lines of output. */
   readonly lines: readonly string[];
 
   constructor(message: string, lines: readonly string[]) {
@@ -27,10 +27,10 @@ export class DockerFailure extends Error {
   }
 }
 
-/** How many lines of output are kept: enough for the error of a compiler. */
+/** How many lines of output are kept: enough for compiler errors. */
 const keptLines = 1_000;
 
-/** Runs `docker` and returns what it writes, both streams in the order of their arrival. Throws `DockerFailure`. */
+/** Runs `docker` and returns its output lines, both streams in the order of arrival. Throws `DockerFailure`. */
 export async function runDocker(args: readonly string[], options: DockerOptions): Promise<string[]> {
   const { environment, signal, onLine = () => {} } = options;
   const child = spawn('docker', args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], signal });
@@ -56,7 +56,7 @@ export async function runDocker(args: readonly string[], options: DockerOptions)
   return lines;
 }
 
-/** The socket of the engine that `docker` uses: DOCKER_HOST, or that of its current context. */
+/** The socket of the engine that `docker` uses: DOCKER_HOST, or the socket of its current context. */
 export async function engineOf(options: DockerOptions): Promise<string | undefined> {
   const named = options.environment['DOCKER_HOST'];
   if (named) return named;
@@ -64,7 +64,7 @@ export async function engineOf(options: DockerOptions): Promise<string | undefin
   return host?.trim() || undefined;
 }
 
-/** Of a line that was written over itself, what a terminal shows in the end. */
+/** The last part of a line that carriage returns overwrite: what a terminal shows in the end. */
 function shownPart(line: string): string {
   return line.split('\r').findLast((part) => part !== '') ?? '';
 }

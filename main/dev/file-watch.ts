@@ -1,4 +1,4 @@
-/** Watches what a build reads: the context without what `.dockerignore` excludes, and the Dockerfile. */
+/** Watches the files of a build: the context except files that `.dockerignore` excludes, and the Dockerfile. */
 import { readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { once } from 'node:events';
@@ -14,10 +14,10 @@ export interface FileWatchOptions {
   readonly onProblem: (problem: string) => void;
 }
 
-/** Every command of git writes here, and hardly an image needs it. */
+/** Not watched, because every git command writes here, and images rarely need it. */
 const gitFolder = '.git';
 
-/** Watches until it is disposed. Changes after it has opened are reported. */
+/** Watches until disposed. Reports only changes after it has opened. */
 export async function openFileWatch(options: FileWatchOptions): Promise<AsyncDisposable> {
   const opened = new FileWatch(options);
   await opened.open();
@@ -26,7 +26,7 @@ export async function openFileWatch(options: FileWatchOptions): Promise<AsyncDis
 
 class FileWatch implements AsyncDisposable {
   readonly #options: FileWatchOptions;
-  /** Files that decide what a build reads. */
+  /** The Dockerfile and the ignore files, which determine the files that a build reads. */
   readonly #decisive: ReadonlySet<string>;
   #watcher: FSWatcher | undefined;
   #opening: Promise<void> = Promise.resolve();
@@ -49,7 +49,7 @@ class FileWatch implements AsyncDisposable {
         const inside = relative(context, path).split(sep).join('/');
         if (inside === '' || this.#decisive.has(path)) return false;
         if (inside === gitFolder || inside.startsWith(`${gitFolder}/`)) return true;
-        // chokidar asks about folders in the same way. One that is ignored, but not all below it, is entered.
+        // chokidar does not enter an ignored folder, so a folder counts only if everything below it is ignored, too.
         return rules.ignoresAllBelow(inside);
       },
     });
@@ -77,7 +77,7 @@ class FileWatch implements AsyncDisposable {
       .catch((error: unknown) => this.#options.onProblem(problemOf(error)));
   }
 
-  /** Docker prefers the file that is named for the Dockerfile. */
+  /** Docker prefers the ignore file that is named for the Dockerfile. */
   async #ignoreText(): Promise<string> {
     const { context, dockerfile } = this.#options.build;
     for (const path of [`${dockerfile}.dockerignore`, join(context, '.dockerignore')]) {

@@ -1,4 +1,4 @@
-/** Reports what happens to backends: their statuses and their logs. */
+/** Reports the statuses, connections and logs of backends. */
 import type { BerthClient } from '../../client/index.ts';
 import type { StatusEntryObject } from '../../contract/backend.ts';
 import { backendChanged, connectionsOf, proxyHeartbeat } from '../../contract/messages.ts';
@@ -8,20 +8,20 @@ import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
 import type { Report } from './report.ts';
 
 interface Following {
-  /** Its node runs all backends. */
+  /** All backends run on its node. */
   readonly platform: { readonly bus: Bus; readonly node: string };
   readonly client: BerthClient;
   readonly report: Report;
   readonly signal: AbortSignal;
 }
 
-/** Reports every backend from now on, until it is disposed. */
+/** Reports every backend until disposed. */
 export async function followBackends(options: Following): Promise<AsyncDisposable> {
   const followed = new FollowedBackends(options);
   const { bus, node } = options.platform;
   const following = new AsyncDisposableStack();
   following.use(await bus.subscribe(backendChanged, ({ backend, status }) => followed.change(backend, status)));
-  // There is one proxy.
+  // The only proxy sends these messages.
   following.use(
     await bus.subscribe(connectionsOf(node), ({ open, isWhole }) => followed.changeConnections(open, { isWhole })),
   );
@@ -35,11 +35,11 @@ export async function followBackends(options: Following): Promise<AsyncDisposabl
 
 class FollowedBackends {
   readonly #options: Following;
-  /** The last status that was reported of each running backend. */
+  /** The last reported status of each running backend. */
   readonly #reported = new Map<string, BackendStatus>();
-  /** How many connections were reported, of each backend that has any. */
+  /** The last reported number of connections of each backend, without zeros. */
   #open = new Map<string, number>();
-  /** Statuses of a backend are reported in their order. */
+  /** Keeps the reported statuses of a backend in order. */
   readonly #order = new KeyedMutex();
 
   constructor(options: Following) {
@@ -63,7 +63,7 @@ class FollowedBackends {
       });
   }
 
-  /** Reports counts that differ. With `isWhole`, all other backends have no connection. */
+  /** Reports changed counts. With `isWhole`, a backend that is not in `open` has no connections. */
   changeConnections(open: Readonly<Record<string, number>>, { isWhole }: { isWhole: boolean }): void {
     const before = this.#open;
     this.#open = new Map(isWhole ? [] : before);
@@ -82,7 +82,7 @@ class FollowedBackends {
     try {
       for await (const { line } of client.logs(backend, { signal })) report({ event: 'log', backend, line });
     } catch {
-      // The log ends with the development server.
+      // The development server is stopping.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The listener of the development server: sessions go to the proxy, all else to the API, which needs no access token here. */
+/** The listener of the development server: passes sessions to the proxy and all other requests to the API, without an access token. */
 import { isIP } from 'node:net';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHandlers } from '../../core/http/gated-server.ts';
@@ -11,17 +11,17 @@ export interface FrontOptions {
   readonly proxy: ServerHandlers;
   /** The listener's own address, for requests to itself. */
   readonly url: string;
-  /** The access token of the account. Requests that send it reach the API as they are. */
+  /** The access token of the account. Requests with this token are passed to the API unchanged. */
   readonly token: string;
-  /** Names of this listener besides `localhost`. */
+  /** The address that the listener is bound to; requests may name it as their host. */
   readonly host: string;
-  /** Waits for the build. Returns why there is no image, if there is none. */
+  /** Waits for the build. Returns the reason if there is no image. */
   readonly imageProblem: (signal: AbortSignal) => Promise<string | undefined>;
   /** Aborts when the development server stops. */
   readonly stopping: AbortSignal;
 }
 
-/** The name that containers have for their host, which no page on the internet can use. */
+/** The name of the host in containers, which no page on the internet can use. */
 const hostOfContainers = 'host.docker.internal';
 
 export function frontHandlers(options: FrontOptions): ServerHandlers {
@@ -41,7 +41,7 @@ export function frontHandlers(options: FrontOptions): ServerHandlers {
   };
 }
 
-/** Waits where a request needs the build, and answers what is different here. Returns whether the request is answered. */
+/** Waits for the build if a request needs it, and answers requests that the API does not handle here. Returns whether it has answered. */
 async function answered(request: IncomingMessage, response: ServerResponse, options: FrontOptions): Promise<boolean> {
   const target = ownTarget(request.url ?? '/');
   request.url = target;
@@ -70,15 +70,15 @@ async function answered(request: IncomingMessage, response: ServerResponse, opti
   return true;
 }
 
-/** Sessions have a host of their own, `<label>.localhost`, or a path that begins with their token. */
+/** Whether a request belongs to a session: its host is `<label>.localhost`, or its path begins with a connection token. */
 function isSession({ headers, url = '/' }: IncomingMessage): boolean {
   if (hostName(headers.host)?.endsWith('.localhost')) return true;
   return connectionTokenPattern.test(/^\/([^/?]*)/.exec(url)?.[1] ?? '');
 }
 
 /**
- * Whether a request may do without an access token. A page on the internet can send requests to this machine, and can give it a name
- * of its own (DNS rebinding): browsers say the first, and the name shows the second. Such a request needs a token, as on the platform.
+ * Whether a request needs no access token. A page on the internet can send requests to this machine: browsers mark them with
+ * `Sec-Fetch-Site`. With DNS rebinding, such a page can also use its own host name for this machine, which the `Host` header shows.
  */
 function isTrusted({ headers }: IncomingMessage, host: string): boolean {
   if (headers['sec-fetch-site'] === 'cross-site') return false;

@@ -4,7 +4,7 @@ import { IgnoreRules } from './ignore-rules.ts';
 test.each([
   ['node_modules', 'node_modules', true],
   ['node_modules', 'node_modules/a/b.js', true],
-  // Patterns begin at the context, other than in .gitignore.
+  // Patterns are relative to the context, unlike in .gitignore.
   ['node_modules', 'packages/node_modules/b.js', false],
   ['**/node_modules', 'packages/node_modules/b.js', true],
   ['**/node_modules', 'node_modules', true],
@@ -48,6 +48,6 @@ test.each([
   ['docs\n!**/*.md', 'docs', false],
   ['docs\n!src', 'docs', true],
   ['*.md', 'docs', false],
-])('%j: whether all below %s is ignored: %s', (text, folder, ignored) => {
+])('%j: whether everything below %s is ignored: %s', (text, folder, ignored) => {
   expect(new IgnoreRules(text).ignoresAllBelow(folder)).toBe(ignored);
 });

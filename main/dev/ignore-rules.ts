@@ -1,6 +1,6 @@
 /**
- * The rules of `.dockerignore`, as Docker applies them: patterns of paths below the context, the last that fits decides, `!` takes
- * back, and what is below an ignored folder is ignored. https://docs.docker.com/build/concepts/context/#dockerignore-files
+ * The rules of `.dockerignore`, as Docker applies them: patterns are relative to the context, the last match decides, `!` makes an
+ * exception, and everything below an ignored folder is ignored. https://docs.docker.com/build/concepts/context/#dockerignore-files
  */
 import { posix } from 'node:path';
 
@@ -8,7 +8,8 @@ interface Rule {
   readonly pattern: RegExp;
   /** The pattern up to its first special character. */
   readonly literal: string;
-  readonly takesBack: boolean;
+  /** Whether the rule begins with `!`. */
+  readonly isException: boolean;
 }
 
 export class IgnoreRules {
@@ -26,36 +27,36 @@ export class IgnoreRules {
   ignores(path: string): boolean {
     const prefixes = path.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'));
     let ignored = false;
-    for (const { pattern, takesBack } of this.#rules) {
-      if (takesBack === ignored && prefixes.some((prefix) => pattern.test(prefix))) ignored = !takesBack;
+    for (const { pattern, isException } of this.#rules) {
+      if (isException === ignored && prefixes.some((prefix) => pattern.test(prefix))) ignored = !isException;
     }
     return ignored;
   }
 
-  /** Whether everything below an ignored folder is ignored, too, because no `!` can take back a part of it. */
+  /** Whether a folder and everything below it is ignored: no exception can match a path below it. */
   ignoresAllBelow(folder: string): boolean {
     if (!this.ignores(folder)) return false;
     const start = `${folder}/`;
     return !this.#rules.some(
-      ({ takesBack, literal }) => takesBack && (literal.startsWith(start) || start.startsWith(literal)),
+      ({ isException, literal }) => isException && (literal.startsWith(start) || start.startsWith(literal)),
     );
   }
 }
 
 function ruleOf(line: string): Rule | undefined {
   const trimmed = line.startsWith('#') ? '' : line.trim();
-  const takesBack = trimmed.startsWith('!');
-  const text = trimmed.slice(takesBack ? 1 : 0).trim();
+  const isException = trimmed.startsWith('!');
+  const text = trimmed.slice(isException ? 1 : 0).trim();
   const path = text === '' ? '' : posix.normalize(text).replace(/^\/+|\/+$/g, '');
   if (path === '' || path === '.') return undefined;
   return {
     pattern: new RegExp(`^${expressionOf(path)}$`, 'su'),
     literal: /^[^*?[\\]*/.exec(path)?.[0] ?? '',
-    takesBack,
+    isException,
   };
 }
 
-/** The parts of a pattern, each with the expression that stands for it. */
+/** Matches the parts of a pattern, which `expressionOf` translates one by one. */
 const parts = /\*\*\/|\*\*|\*|\?|\[(?:\\.|[^\]\\])+\]|\\.|[^]/gu;
 
 function expressionOf(pattern: string): string {

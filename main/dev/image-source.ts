@@ -17,7 +17,7 @@ export interface ImageSourceOptions {
   readonly environment: Environment;
 }
 
-/** The tag of every image. Backends run digests, so it decides nothing. */
+/** The tag of every image. It has no effect, because backends run digests. */
 const tag = 'dev';
 
 export class ImageSource {
@@ -46,20 +46,20 @@ export class ImageSource {
   }
 
   /**
-   * Removes the names that pushes have given to images, except for one digest. The last build keeps its local name, so that the next
-   * start finds its layers.
+   * Removes the names that pushes have added to images, except the name of the digest `kept`. The last build keeps its local name, so
+   * that the next start finds its layers.
    */
-  async forget(signal: AbortSignal, kept?: string): Promise<void> {
+  async removeNames(signal: AbortSignal, kept?: string): Promise<void> {
     const { repository, environment } = this.#options;
     const remove = async (name: string) => await runDocker(['image', 'rm', name], { environment, signal });
     for (const digest of this.#pushed) {
-      // The engine keeps an image that a container still uses: a later call removes it.
+      // The engine refuses to remove an image that a container uses. A later call retries.
       if (digest !== kept) await remove(`${repository}@${digest}`).then(() => this.#pushed.delete(digest), ignore);
     }
     if (kept === undefined) await remove(`${repository}:${tag}`).catch(ignore);
   }
 
-  /** An engine that has the image needs no registry for it. */
+  /** Pulls the image only if the engine does not have it. */
   async #pullMissing(image: string, docker: DockerOptions): Promise<void> {
     const isPresent = await runDocker(['image', 'inspect', '--format', 'ok', image], docker).then(
       () => true,
@@ -69,7 +69,7 @@ export class ImageSource {
     if (!isPresent) await runDocker(['pull', image], docker);
   }
 
-  /** A configuration of docker's for pushes only, so that the log-ins of the user stay as they are. */
+  /** Writes a separate docker configuration for pushes, so that the user's log-ins stay unchanged. */
   async #logIn(): Promise<string> {
     const { folder, repository, account, token } = this.#options;
     const own = join(folder, 'docker');
@@ -94,7 +94,7 @@ function buildArguments({ dockerfile, context, target, buildArgs }: BuildSetting
   ];
 }
 
-/** A name for the image of a folder that stays the same, and differs from that of other folders. */
+/** The local image name of a folder: constant, and different for each folder. */
 function localName({ context, dockerfile, target = '' }: BuildSettings): string {
   const words = basename(context)
     .toLowerCase()

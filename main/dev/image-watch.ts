@@ -1,16 +1,16 @@
-/** Watches which image a name stands for: another build or a pull may give it to another one. */
+/** Watches which image a name refers to: a build or a pull can move it to another image. */
 import { runDocker } from './docker.ts';
 import type { Environment } from './docker.ts';
 
 export interface ImageWatchOptions {
   readonly image: string;
   readonly environment: Environment;
-  /** Called when the name stands for another image. */
+  /** Called when the name refers to another image. */
   readonly onChange: (image: string) => void;
   readonly onProblem: (problem: string) => void;
 }
 
-/** Watches until it is disposed. */
+/** Watches until disposed. */
 export async function openImageWatch({
   image,
   environment,
@@ -26,16 +26,16 @@ export async function openImageWatch({
       () => undefined,
     );
   let id = await currentId();
-  const look = async () => {
+  const check = async () => {
     const current = await currentId();
-    // An image without the name is between two names, or removed: what is served stays.
+    // The name is being moved, or was removed: the served image stays.
     if (current === undefined || current === id) return;
     id = current;
     onChange(image);
   };
-  let looking = Promise.resolve();
-  // Engines differ in the events of builds, pulls and loads, so every event of an image is a reason to look.
-  const onLine = () => void (looking = looking.then(look));
+  let checking = Promise.resolve();
+  // Engines differ in the events of builds, pulls and loads, so every event of an image triggers a check.
+  const onLine = () => void (checking = checking.then(check));
   const watching = runDocker(['events', '--filter', 'type=image', '--format', '{{.Action}}'], { ...docker, onLine })
     .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
     .then((reason) => {
@@ -45,7 +45,7 @@ export async function openImageWatch({
     [Symbol.asyncDispose]: async () => {
       closing.abort(new Error('The development server stops'));
       await watching;
-      await looking;
+      await checking;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Where the development server reports what happens: a screen on a terminal, lines, or lines of JSON. */
+/** The output of the development server: a screen on a terminal, lines of text, or lines of JSON. */
 import type { openLog } from '../../core/log/log.ts';
 import type { Environment } from './docker.ts';
 import { newReport } from './report.ts';
@@ -6,7 +6,7 @@ import type { Report } from './report.ts';
 import { openScreen } from './screen/screen.ts';
 import type { DevOutput } from './settings.ts';
 
-/** Where the log of the platform goes; `undefined`: to standard error. */
+/** The destination of the platform's log; `undefined`: standard error. */
 export type DevLog = Parameters<typeof openLog>[1];
 
 interface Output extends Disposable {
@@ -31,7 +31,7 @@ export function openOutput(wanted: DevOutput, env: Environment): Output {
   return { report: screen.report, log, [Symbol.dispose]: () => screen[Symbol.dispose]() };
 }
 
-/** Of a line of the platform's log, the message and the error. */
+/** The message and the error in a line of the platform's log. */
 function messageIn(line: string): string {
   const { msg, err } = JSON.parse(line) as { msg?: string; err?: { message?: string } };
   return [msg, err?.message].filter(Boolean).join(': ') || line.trim();

@@ -1,13 +1,13 @@
-/** Paths of the service API. The development server has one account and one service, whatever a path names. */
+/** Maps paths of the service API to the one account and the one service of the development server. */
 
 export const devAccount = 'dev';
 
 export const devService = 'app';
 
-/** The service as its images are named. */
+/** The service's name in image names. */
 export const devServiceName = `${devAccount}/${devService}`;
 
-/** Each form of a path that names an account or a service, and what stands in their place. */
+/** Each form of a path that names an account or a service, and its replacement. */
 const forms: readonly (readonly [RegExp, string])[] = [
   // Every environment has the same image.
   [/^\/v2\/service\/[^/]+\/[^/]+\/[^/]+\/connect\/?$/, `/v2/service/${devServiceName}/connect`],
@@ -26,7 +26,7 @@ export function ownTarget(target: string): string {
   return form ? path.replace(...form) + target.slice(path.length) : target;
 }
 
-/** Whether a request connects to a backend, or spawns one. It needs the newest image, so it waits for a build. */
+/** Whether a request connects to a backend or spawns one. Such a request needs the newest image, so it waits for the build. */
 export function spawns(target: string): boolean {
   const [path = ''] = target.split('?', 1);
   return /^\/v2\/service\/[^/]+\/[^/]+\/connect\/?$|^(?:\/v1)?\/user\/[^/]+\/service\/[^/]+\/spawn\/?$|^\/token\/[^/]+\/spawn\/?$/.test(

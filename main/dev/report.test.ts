@@ -8,7 +8,7 @@ function written(event: DevEvent, json = false): string[] {
   return lines;
 }
 
-test('a failed build shows its last lines, each on a line', () => {
+test('a failed build shows the last lines of its output', () => {
   const lines = Array.from({ length: 30 }, (_, i) => `line ${i}`);
   const shown = written({ event: 'build-failed', problem: 'docker build failed', lines });
   expect(shown).toEqual(['Build failed: docker build failed', ...lines.slice(10).map((line) => `  ${line}`)]);

@@ -1,4 +1,4 @@
-/** What the development server reports, as plain lines or as lines of JSON. */
+/** The events of the development server, and how they are written: as plain lines or as lines of JSON. */
 import { stripVTControlCharacters } from 'node:util';
 import type { BackendStatus } from '../../contract/statuses.ts';
 
@@ -26,7 +26,7 @@ export type DevEvent =
 
 export type Report = (event: DevEvent) => void;
 
-/** How many lines of a failed build stand below its message again: the end has the error. */
+/** How many last lines of a failed build are repeated below its message: the error is at the end. */
 const repeatedLines = 20;
 
 /** Writes each event as lines for people, or as one line of JSON. */
@@ -37,7 +37,7 @@ export function newReport(write: (line: string) => void, json: boolean): Report 
   };
 }
 
-/** An event as lines for people, which do not control a terminal. */
+/** An event as lines for people, without control characters. */
 export function linesFor(event: DevEvent): string[] {
   return rawLinesFor(event).map(harmless);
 }
@@ -60,13 +60,13 @@ function rawLinesFor(event: DevEvent): readonly string[] {
     case 'unchanged':
       return [`The image is the same as before, after ${event.seconds} s`];
     case 'replacing':
-      return [`Stopping backends of the image before: ${event.backends.join(', ')}`];
+      return [`Stopping backends of the previous image: ${event.backends.join(', ')}`];
     case 'connect-waits':
       return ['A connect request waits for the build'];
     case 'backend':
       return [`${event.backend} ${event.status}${event.details && ` (${event.details})`}`];
     case 'connections':
-      // Every request opens one: too many lines.
+      // Not shown, because every request opens one.
       return [];
     case 'log':
       return [`${event.backend} | ${event.line}`];

@@ -19,7 +19,7 @@ async function read(file: object | string | undefined, ...args: string[]) {
   return await readDevSettings(args, join(folder, 'app'));
 }
 
-test('without anything, the Dockerfile of the current folder on port 8080 of this machine', async () => {
+test('the default is the Dockerfile of the current folder, on port 8080 of this machine', async () => {
   const build = {
     dockerfile: join(folder, 'app/Dockerfile'),
     context: join(folder, 'app'),
@@ -35,7 +35,7 @@ test('without anything, the Dockerfile of the current folder on port 8080 of thi
   });
 });
 
-test('flags win over the file, whose paths are relative to it', async () => {
+test('flags override the file, and paths in the file are relative to it', async () => {
   const file = {
     dockerfile: 'deploy/Dockerfile',
     context: '..',
@@ -68,7 +68,7 @@ test.each([
   [undefined, ['--prot', '1'], "Unknown option '--prot'"],
   [undefined, ['-i', 'a', '-f', 'b'], 'Use either --image or the options of a build'],
   [undefined, ['--config', 'missing.json'], 'missing.json: It cannot be read (ENOENT)'],
-  ['{', [], 'berth.config.json: It is no JSON'],
+  ['{', [], 'berth.config.json: It is not valid JSON'],
   [{ port: '1', prot: 1 }, [], '  port: Invalid input: expected number'],
   [{ prot: 1 }, [], 'Unrecognized key: "prot"'],
   [{ image: 'a', dockerfile: 'b' }, [], '  image: Use either `image` or `dockerfile`'],

@@ -1,4 +1,4 @@
-/** What `berth dev` is asked to do: flags win over `berth.config.json`, which wins over the defaults. */
+/** The settings of `berth dev`: flags override `berth.config.json`, which overrides the defaults. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,18 +18,18 @@ export interface BuildSettings {
 }
 
 export interface DevSettings {
-  /** Where the image comes from: the name of one, or a build. */
+  /** The name of an image to run, or a build. */
   readonly source: { readonly image: string } | { readonly build: BuildSettings };
   readonly port: number;
   readonly host: string;
   readonly watch: boolean;
-  /** `screen`: a screen on a terminal, else lines. */
+  /** `screen`: a screen on a terminal, lines elsewhere. */
   readonly output: DevOutput;
 }
 
 export type DevOutput = 'screen' | 'lines' | 'json';
 
-/** The same as in `cli/commands/server.ts`, which has a sentence on each. */
+/** The same options as in `cli/commands/server.ts`, which describes them. */
 export const devOptions = {
   file: { type: 'string', short: 'f' },
   context: { type: 'string', short: 'c' },
@@ -76,7 +76,7 @@ function parseFlags(args: readonly string[]) {
   }
 }
 
-/** A flag that selects a build overrides the image of the file, and the other way round. */
+/** A flag for a build overrides the image in the file, and `--image` overrides the build in the file. */
 function sourceOf(
   flags: Flags,
   { file, fileFolder, folder }: { file: DevConfigFile; fileFolder: string; folder: string },
@@ -89,7 +89,7 @@ function sourceOf(
   const ofFile = file.dockerfile === undefined ? join(context, 'Dockerfile') : resolve(fileFolder, file.dockerfile);
   const dockerfile = flags.file === undefined ? ofFile : resolve(folder, flags.file);
   const fileArgs = Object.entries(file.build_args ?? {}).map(([key, value]) => `${key}=${value}`);
-  // Docker takes the last of several values.
+  // Docker uses the last of several values.
   const buildArgs = [...fileArgs, ...(flags['build-arg'] ?? [])];
   return { build: { dockerfile, context, target: flags.target ?? file.target, buildArgs } };
 }
@@ -119,6 +119,6 @@ function parseJson(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new ConfigError(`${path}: It is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new ConfigError(`${path}: It is not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -1,15 +1,15 @@
-/** Stops all backends at the end of a development server, which has started them. */
+/** Stops all backends of a development server that is stopping. */
 import type { BerthClient } from '../../client/index.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { devAccount } from './own-paths.ts';
 import type { Report } from './report.ts';
 
-/** A container that ignores SIGTERM is killed after the grace time, so this is longer than any that a person waits for. */
+/** Longer than the grace time, after which a container that ignores SIGTERM is killed. */
 const maxWaitMs = 60_000;
 
-const lookEveryMs = 100;
+const pollMs = 100;
 
-/** Sends SIGTERM to a backend. That it has ended by then is no error. */
+/** Sends SIGTERM to a backend. A backend that has already ended is not an error. */
 export async function stopBackend(client: BerthClient, id: string, signal: AbortSignal): Promise<void> {
   await client.stop(id, { signal }).catch(() => signal.throwIfAborted());
 }
@@ -30,10 +30,10 @@ export async function stopBackends({
     const running = await Array.fromAsync(client.runningBackends(devAccount, { signal }));
     if (stopped.size === 0) report({ event: 'stopping', backends: running.length });
     if (running.length === 0) return;
-    // A connect request that was under way may have spawned another one.
+    // A concurrent connect request may have spawned another backend.
     const others = running.filter(({ id }) => !stopped.has(id));
     await Promise.all(others.map(({ id }) => stopBackend(client, id, signal)));
     for (const { id } of others) stopped.add(id);
-    await clock.sleep(lookEveryMs, signal);
+    await clock.sleep(pollMs, signal);
   }
 }

@@ -1,12 +1,12 @@
-/** The data folder of a development server, which exists as long as the server. */
+/** The data folder of a development server, which is deleted when the server stops. */
 import { mkdir, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from './docker.ts';
 
 /**
- * Creates an empty folder for the server on a port. It is below the caches of the user, because a temporary folder may be in memory,
- * and other users may write there. What a killed server has left there is removed; its containers are then found by the path.
+ * Creates an empty folder for the server on a port, and deletes the files of a killed server there; its containers are labelled with
+ * the path. The folder is below the user's caches, because the system's temporary folder may be in memory and open to other users.
  */
 export async function temporaryFolder(
   environment: Environment,

@@ -1,4 +1,4 @@
-/** What the screen of the development server shows: the state that the events so far add up to. */
+/** The state that the screen of the development server shows, computed from the events so far. */
 import type { BackendStatus } from '../../../contract/statuses.ts';
 import { linesFor } from '../report.ts';
 import type { DevEvent } from '../report.ts';
@@ -14,19 +14,19 @@ export type LogStyle = 'build' | 'event' | 'problem' | 'log';
 
 export interface LogEntry {
   readonly style: LogStyle;
-  /** Harmless to a terminal. */
+  /** Without control characters. */
   readonly text: string;
 }
 
-/** Enough to scroll through a build and what went wrong after it. */
+/** Enough to scroll through a build and the errors after it. */
 const keptEntries = 5_000;
 
-/** Removing entries at each line would move all others each time. */
+/** Entries are removed in batches, because each removal moves all remaining entries. */
 const removedAtOnce = 1_000;
 
 export class Board {
   url = '';
-  /** What is served, or being built. */
+  /** The state of the image. */
   image = { text: 'starting', isProblem: false };
   readonly backends = new Map<string, BoardBackend>();
   readonly log: LogEntry[] = [];

@@ -44,7 +44,7 @@ test('shows the address, the image, backends with keys and connections, and the 
   ]);
 });
 
-test('a backend that has ended is shown no more, nor one that was never reported', () => {
+test('a backend that has ended, or that was never reported, is not shown', () => {
   ready('abc', null);
   board.apply({ event: 'connections', backend: 'other', open: 1 }, 0);
   board.apply({ event: 'backend', backend: 'abc', key: null, status: 'terminated', details: 'exit code 1' }, 0);
@@ -52,7 +52,7 @@ test('a backend that has ended is shown no more, nor one that was never reported
   expect(shown()).toContain('abc terminated (exit code 1)');
 });
 
-test('more backends than fit are counted, and long keys cut', () => {
+test('backends that do not fit are counted, and long keys are truncated', () => {
   for (let i = 0; i < 20; i += 1) ready(`b${i}`, 'k'.repeat(40));
   const rows = shown();
   expect(rows[2]).toContain(`b19      ${'k'.repeat(30)}…`);
@@ -60,12 +60,12 @@ test('more backends than fit are counted, and long keys cut', () => {
   expect(rows).toHaveLength(10);
 });
 
-test('long lines take several rows, and text from containers controls nothing', () => {
+test('long lines are wrapped, and text from containers cannot control the terminal', () => {
   logged(`\u001b[2J${'x'.repeat(70)}`, 'a\tb');
   expect(shown({ columns: 40 }).slice(4, 7)).toEqual([`a | ${'x'.repeat(36)}`, 'x'.repeat(34), 'a | a    b']);
 });
 
-test('scrolls up to the first line, and says how much is below', () => {
+test('scrolls up to the first line, and shows how many lines are below', () => {
   logged(...Array.from({ length: 50 }, (_, i) => `line ${i}`));
   expect(shown().slice(-2)).toEqual(['a | line 49', expect.stringContaining('Ctrl-C')]);
   expect(shown({ scroll: 3 }).slice(-2)).toEqual(['a | line 46', expect.stringMatching(/^3 lines below/)]);

@@ -4,7 +4,7 @@ import type { Board, BoardBackend, LogEntry, LogStyle } from './board.ts';
 export interface View {
   readonly columns: number;
   readonly rows: number;
-  /** How many rows of the log are below the last one that is shown. */
+  /** How many rows of the log are below the last visible row. */
   readonly scroll: number;
   readonly nowMs: number;
 }
@@ -20,7 +20,7 @@ export interface Frame {
   readonly rows: readonly Row[];
   /** The scroll of the view, or less if the log is shorter. */
   readonly scroll: number;
-  /** How many rows the log has here. */
+  /** How many rows of the screen the log has. */
   readonly logRows: number;
 }
 
@@ -53,7 +53,7 @@ function titleRow({ url, image }: Board, columns: number): Row {
 
 const head: readonly string[] = ['BACKEND', 'KEY', 'STATUS', 'CONNECTIONS', 'FOR'];
 
-/** Keys may be long, and the columns after them are worth more. */
+/** Keys may be long, and must not push the columns after them off the screen. */
 const maxKeyLength = 30;
 
 function backendRows({ backends, url }: Board, { rows, nowMs, columns }: View): Row[] {
@@ -62,7 +62,7 @@ function backendRows({ backends, url }: Board, { rows, nowMs, columns }: View): 
     return [{ style: 'faint', text: `No backends. POST ${url}/v2/service/ACCOUNT/SERVICE/connect spawns one` }, rule];
   }
   const shown = Math.max(Math.floor(rows / 2) - 3, 1);
-  // The newest are those that a person looks for.
+  // The newest backends are the most interesting ones.
   const entries = [...backends].toReversed().slice(0, shown);
   const cells = entries.map(([id, backend]) => cellsOf(id, backend, nowMs));
   const widths = head.map((_cell, at) => Math.max(...[head, ...cells].map((row) => row[at]?.length ?? 0)));
@@ -114,7 +114,7 @@ function footerRow(scroll: number): Row {
     : { style: 'title', text: `${scroll} ${scroll === 1 ? 'line' : 'lines'} below   End: newest lines` };
 }
 
-/** Parts of a line that fit into the columns. Where characters are wide, the terminal cuts a part off at its edge. */
+/** Splits a line into rows. The terminal cuts a row with wide characters off at its edge. */
 function wrapped(text: string, columns: number): string[] {
   const characters = charactersOf(text.replaceAll('\t', '    '));
   if (characters.length <= columns) return [characters.join('')];
@@ -126,9 +126,9 @@ function clipped({ style, text }: Row, columns: number): Row {
   return { style, text: charactersOf(text).slice(0, columns).join('') };
 }
 
-/** What a person takes for one character each. */
+/** Splits text into user-perceived characters (grapheme clusters). */
 export function charactersOf(text: string): string[] {
-  // Most lines are plain, and there are many.
+  // A fast path, because most lines are plain ASCII.
   if (/^[ -~]*$/.test(text)) return text.split('');
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }

@@ -22,19 +22,19 @@ export interface ScreenOptions {
 const enterSequence = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[?1007h';
 const leaveSequence = '\u001b[?1007l\u001b[?7h\u001b[?25h\u001b[?1049l';
 
-/** Terminals that know these show what is between them at once. */
+/** Synchronized updates: terminals that support them show everything in between at once. */
 const [beginUpdate, endUpdate] = ['\u001b[?2026h', '\u001b[?2026l'];
 
-/** Many lines of a build arrive at a time; a person sees no more than some 20 pictures a second. */
+/** At most 20 frames a second: many lines of a build arrive at a time, and more frames are not visible. */
 const drawEveryMs = 50;
 
-/** The table says for how many seconds backends run. */
+/** Redraws once a second, because the table shows for how many seconds backends have run. */
 const tickMs = 1_000;
 
-/** How many lines of the log stay on the terminal afterwards, where the screen is gone. */
+/** How many lines of the log stay on the terminal after the screen was closed. */
 const leftLines = 20;
 
-/** How long a process that Ctrl-Z does not stop, because nothing could resume it, stays without its screen. */
+/** When the screen returns if Ctrl-Z has not stopped the process, which happens where no shell could resume it. */
 const unstoppedMs = 200;
 
 /** Opens the screen. Disposing it restores the terminal and leaves the last lines of the log there. */
@@ -49,7 +49,7 @@ class Screen {
   readonly #board = new Board();
   readonly #restored = new AbortController();
   #isShown = false;
-  /** What each row of the terminal shows. */
+  /** The text of each row on the terminal. */
   #drawn: string[] = [];
   #scroll = 0;
   /** How many rows a page of the log has. */
@@ -71,7 +71,7 @@ class Screen {
     stdin.on('keypress', onKey);
     stdout.on('resize', onResize);
     process.on('SIGCONT', onContinue);
-    // Also when a second Ctrl-C, or an error, ends the process at once.
+    // A second Ctrl-C or an error ends the process without `close`.
     process.once('exit', onExit);
     const ticking = setInterval(() => this.#plan(), tickMs).unref();
     this.#restored.signal.addEventListener('abort', () => {
@@ -89,7 +89,7 @@ class Screen {
     if (this.#restored.signal.aborted) return this.#print(linesFor(event));
     const before = this.#board.log.length;
     this.#board.apply(event, Date.now());
-    // A person who has scrolled up goes on reading the same lines.
+    // If the user has scrolled up, the same lines stay visible.
     if (this.#scroll > 0) {
       for (const entry of this.#board.log.slice(before)) this.#scroll += rowsOfEntry(entry, this.#columns);
     }
@@ -124,7 +124,7 @@ class Screen {
     this.#options.stdin.setRawMode(false);
   }
 
-  /** Draws soon, unless that is planned. */
+  /** Schedules a redraw, if none is scheduled. */
   #plan(): void {
     if (!this.#isShown) return;
     this.#drawing ??= setTimeout(() => this.#draw(), Math.max(this.#drawnAtMs + drawEveryMs - Date.now(), 0));
@@ -137,7 +137,7 @@ class Screen {
     this.#draw();
   }
 
-  /** Writes the rows that have changed, in one go. */
+  /** Writes all changed rows at once. */
   #draw(): void {
     clearTimeout(this.#drawing);
     this.#drawing = undefined;
@@ -152,7 +152,7 @@ class Screen {
     const texts = rows.map((row) => this.#styled(row));
     const changes = texts.flatMap((text, at) => {
       if (text === this.#drawn[at]) return [];
-      // At the last column, erasing would take the character there.
+      // With a full row, the cursor is at the last column, and erasing would delete the character there.
       const erase = charactersOf(rows[at]?.text ?? '').length < columns ? '\u001b[K' : '';
       return `\u001b[${at + 1};1H${text}${erase}`;
     });
@@ -179,7 +179,7 @@ class Screen {
     this.#plan();
   }
 
-  /** As a program without raw mode: the shell has the terminal until it resumes the process. */
+  /** Stops the process, as Ctrl-Z does without raw mode: the shell has the terminal until it resumes the process. */
   #suspend(): void {
     this.#leave();
     process.kill(0, 'SIGTSTP');
