@@ -1,4 +1,4 @@
-/** Opens the data folder and the drivers of the four ports. The one place that chooses drivers. */
+/** Opens the data folder and the drivers of the four ports. Only this file chooses drivers. */
 import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { BlobsError } from '../core/blobs/blobs.ts';
@@ -29,7 +29,7 @@ import { openDataFolder } from './process/data-folder.ts';
 import type { DataFolder } from './process/data-folder.ts';
 import type { Roles } from './config/roles.ts';
 
-/** What every component is handed, in whichever thread it runs. */
+/** The dependencies of every component, in any thread. */
 export interface ThreadDeps {
   readonly config: Config;
   /** The absolute path of the data folder. */
@@ -47,9 +47,9 @@ export interface ThreadDeps {
   readonly nodeName: string;
 }
 
-/** What the components in the main thread are handed. */
+/** The dependencies of components in the main thread. */
 export interface ComponentDeps extends ThreadDeps {
-  /** Only in a process with the registry or the API, which read and write images. */
+  /** `undefined` in a process without registry and API, which read and write images. */
   readonly images: ImageStorage | undefined;
   /** The reserved space on the disk with the data folder. */
   readonly reserve: DiskReserve;
@@ -57,14 +57,14 @@ export interface ComponentDeps extends ThreadDeps {
   readonly grants: RegistryGrants;
   /** Derives a connection token from a text. */
   readonly tokenFor: (source: string) => string;
-  /** What one other thread of this process needs to open the same drivers. */
+  /** Returns what another thread of this process needs to open the same drivers. Call it once for each thread. */
   readonly shareDrivers: () => DriverShare;
 }
 
-/** The drivers of a process that its threads open together. Those that other processes could open, too, are not in it. */
+/** The drivers that only threads of one process can share. Drivers that other processes can open are not included. */
 export interface DriverShare {
   readonly store: SqliteShare | undefined;
-  /** A port to the bus. It must be transferred to the thread, as that of the store. */
+  /** A port to the bus. It must be transferred to the thread, as the port of the store. */
   readonly bus: MessagePort | undefined;
 }
 
@@ -79,7 +79,7 @@ interface DocumentStorage {
   readonly reserve: DiskReserve;
 }
 
-/** The part that stores data, which is all that a command needs. */
+/** The drivers that store data. Commands need no others. */
 interface Storage extends DocumentStorage {
   readonly images: ImageStorage;
 }
@@ -94,8 +94,8 @@ interface StorageOptions {
 }
 
 /**
- * Opens the store and the blobs; `opening` closes them. Throws `StoreError` `locked` if another process has the data folder, and
- * `ConfigError` if MongoDB is configured but unavailable.
+ * Opens the store and the blobs; `opening` closes them. Throws `StoreError` with code `locked` if another process uses the data folder,
+ * and `ConfigError` if MongoDB is configured but unavailable.
  */
 export async function openStorage(options: StorageOptions, opening: AsyncDisposableStack): Promise<Storage> {
   const { registryCollections } = await import('../registry/index.ts');
@@ -106,7 +106,7 @@ export async function openStorage(options: StorageOptions, opening: AsyncDisposa
   return { ...documents, images: { blobs, hashing } };
 }
 
-/** Opens the store, for documents of these collections. */
+/** Opens the store with these collections. */
 async function openDocuments(
   { config, folder, log }: StorageOptions,
   collections: readonly AnyCollection[],
@@ -122,7 +122,7 @@ interface DriverOptions {
   readonly metrics: Metrics;
 }
 
-/** Opens the drivers; `opening` closes them: the bus first, the store last. Throws as `openStorage`. */
+/** Opens the drivers; `opening` closes them, the bus first and the store last. Throws the errors of `openStorage`. */
 export async function openDrivers(
   { config, log, roles, metrics }: DriverOptions & { readonly roles: Roles },
   opening: AsyncDisposableStack,
@@ -151,7 +151,7 @@ export async function openDrivers(
   };
 }
 
-/** Opens in another thread what its components need; `opening` closes it. Throws as `openStorage`. */
+/** Opens the drivers in another thread; `opening` closes them. Throws the errors of `openStorage`. */
 export async function openThreadDrivers(
   { config, log, metrics, share }: DriverOptions & { readonly share: DriverShare },
   opening: AsyncDisposableStack,
@@ -179,7 +179,7 @@ function depsOf({ config, log, metrics }: DriverOptions, folder: DataFolder): Om
   };
 }
 
-// A driver that is not configured, or that a thread does not need, is not loaded, to save memory.
+// To save memory, only drivers that are configured and that the thread needs are loaded.
 
 interface StoreOptions {
   /** The data folder. */
@@ -192,11 +192,11 @@ async function openStore(config: Config, options: StoreOptions): Promise<Store |
   const { folder, collections, log } = options;
   if (config.store === 'sqlite') return await openSqliteStore({ folder: join(folder, 'store'), collections, log });
   const { openMongoStore } = await import('../core/store/mongodb/mongodb.ts');
-  const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
-  return await openMongoStore({ ...place, collections, log }).catch(explainUnavailable);
+  const location = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
+  return await openMongoStore({ ...location, collections, log }).catch(explainUnavailable);
 }
 
-/** Turns the error of a MongoDB server that is unavailable at the start into a `ConfigError`. */
+/** Throws a `ConfigError` if MongoDB is unavailable, and any other error unchanged. */
 function explainUnavailable(error: unknown): never {
   const isKnown = error instanceof StoreError || error instanceof BlobsError;
   if (!isKnown || error.code !== 'unavailable') throw error;
@@ -212,13 +212,13 @@ async function openBlobs(
     return await openFileBlobs({ folder: join(folder, 'blobs'), reserve, hashing, log });
   }
   const { openGridFsBlobs } = await import('../core/blobs/gridfs/gridfs.ts');
-  const place = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
+  const location = { url: urlFor(config.mongodbUrl), database: config.mongodbDatabase };
   const cache = { folder: join(folder, 'cache'), maxBytes: config.blobCacheMib * 1024 * 1024, reserve };
   const isCached = isPulledFrom && cache.maxBytes > 0 && !(await isInMemory(folder));
-  return await openGridFsBlobs({ ...place, hashing, log, ...(isCached && { cache }) }).catch(explainUnavailable);
+  return await openGridFsBlobs({ ...location, hashing, log, ...(isCached && { cache }) }).catch(explainUnavailable);
 }
 
-/** Opens the queue, for the components that add jobs to it or consume them. */
+/** Opens the queue, for components that add or consume jobs. */
 export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> {
   if (config.queue === 'process') {
     const { openInProcessQueue } = await import('../core/queue/in-process.ts');
@@ -228,14 +228,14 @@ export async function openQueue({ config, log }: ComponentDeps): Promise<Queue> 
   return await openBullQueue({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }
 
-/** @param port - to the bus within this process, in another thread than the first */
+/** @param port - in a thread other than the main thread: the port to the bus of this process */
 async function openBus(config: Config, log: Log, port?: MessagePort): Promise<Bus | SharedBus> {
   if (config.bus === 'process') return openInProcessBus({ log, ...(port && { port }) });
   const { openRedisBus } = await import('../core/bus/redis.ts');
   return await openRedisBus({ url: urlFor(config.redisUrl), prefix: config.redisPrefix, log });
 }
 
-/** `loadConfig` has refused a driver without its URL. */
+/** The URL of a driver. `loadConfig` refuses a driver without a URL, so the error is a defect. */
 function urlFor(url: string | undefined): string {
   if (url === undefined) throw new Error('A driver has no URL');
   return url;

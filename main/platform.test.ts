@@ -47,7 +47,7 @@ test('if one component fails to close, all others are closed, and the error is l
   for (const url of Object.values(platform.urls)) {
     await expect(fetch(url.startsWith('http') ? url : `http://${url}`)).rejects.toThrow('fetch failed');
   }
-  // The store is closed: it lets another one in.
+  // The store is closed, so another platform can open it.
   const again = await openPlatform({ config, log, roles: allRoles });
   await expect(again[Symbol.asyncDispose]()).rejects.toThrow('Not all components closed');
   await rm(folder, { recursive: true });

@@ -24,14 +24,14 @@ import { allRoles, assertShared, doubtfulSharing } from './config/roles.ts';
 import type { Roles } from './config/roles.ts';
 import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
-import { closingOnce, together } from './process/closing.ts';
+import { closingOnce, closingTogether } from './process/closing.ts';
 import { fitHeapToBuffers } from './process/heap.ts';
 import { openHttpRedirect } from './process/http-redirect.ts';
 import { openTls } from './process/tls.ts';
 import { openProxy } from './threads/open-proxy.ts';
 import type { ProxyOfProcess } from './threads/open-proxy.ts';
 
-/** Each component is loaded only by threads that have its role: it takes megabytes of memory, and time at the start. */
+/** A thread loads only the components that it runs, because each takes megabytes of memory and delays the start. */
 const components = {
   registry: async () => await import('./components/registry.ts'),
   api: async () => await import('./components/api.ts'),
@@ -48,11 +48,10 @@ export interface Platform extends AsyncDisposable {
   readonly account: FirstAccount | undefined;
   /** How to create the first administrator, as long as there is none; only in a process with the API. */
   readonly setupCode: SetupCode | undefined;
-  /** The state of the worker after the start; only in a process with that role. */
+  /** The state of the worker after the start; only in a process with a worker. */
   readonly worker: WorkerState | undefined;
-  /** What answers the requests of clients, for another listener of this process; only of components in this thread. */
+  /** Request handlers for another listener of this process; only of components in this thread. */
   readonly handlers: { readonly api: ServerHandlers | undefined; readonly proxy: ServerHandlers | undefined };
-  /** Where components publish what happens. */
   readonly bus: Bus;
   /** The name of this node. */
   readonly node: string;
@@ -64,7 +63,7 @@ export interface WholePlatform extends Platform {
   readonly worker: WorkerState;
 }
 
-/** Opens all components in this process. Throws as `openPlatform`. */
+/** Opens all components in this process. Throws the errors of `openPlatform`. */
 export async function openWholePlatform(options: { config: Config; log: Log }): Promise<WholePlatform> {
   const platform = await openPlatform({ ...options, roles: allRoles });
   const { account, worker } = platform;
@@ -73,7 +72,7 @@ export async function openWholePlatform(options: { config: Config; log: Log }): 
 }
 
 /**
- * Opens the components of some roles in this process. Throws `ConfigError` if they cannot reach the components of other processes or
+ * Opens the components of some roles in this process. Throws `ConfigError` if they cannot reach the components of other processes or if
  * a port is in use, and `StoreError` with code `locked` if another process uses the data folder.
  */
 export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
@@ -93,11 +92,11 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   const proxy = roles.has('proxy') ? opening.use(await openProxy(deps, { roles, apiUrl, tls })) : undefined;
   const urls = urlsOf(config, listeners, proxy?.hostPort);
   await openHttpRedirect({ config, urls }, opening);
-  const { account, setupCode } = roles.has('api') ? await ensureFirstPeople(deps) : {};
+  const { account, setupCode } = roles.has('api') ? await ensureFirstAccountAndAdmin(deps) : {};
   const registry = listeners.registry && opening.use((await components.registry()).startRegistry(deps));
   if (registry) listeners.registry?.open(registry);
   const queue = roles.has('api') || roles.has('worker') ? opening.use(await openQueue(deps)) : undefined;
-  // The worker opens before the API, so that it has adopted the running backends when the first connect request arrives.
+  // The worker opens before the API, so that it has adopted the running backends before the first connect request arrives.
   const worker =
     queue && roles.has('worker')
       ? opening.use(await (await components.worker()).startWorker(deps, { queue, registryHost: urls.registry }))
@@ -121,12 +120,12 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   if (config.blobs === 'gridfs') fitHeapToBuffers();
   opening.use(systemClock.after(collectAfterMs, collectStart));
 
-  // Closed from the last to the first; a failure does not keep the others from closing. `opening` then closes, in this order:
-  // worker, registry, their listeners, queue and bus, store.
+  // Closed from last to first; if one part fails, the others are still closed. `opening` closes last, in this order: worker, registry,
+  // their listeners, queue and bus, store.
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
   if (listeners.api) owned.use(listeners.api);
-  owned.use(together(api, proxy));
+  owned.use(closingTogether(api, proxy));
   owned.defer(() => listeners.api?.close());
   owned.use(tasks);
   return {
@@ -142,7 +141,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
 }
 
 /** Creates the first account, and the first administrator or the set-up code for one. */
-async function ensureFirstPeople({
+async function ensureFirstAccountAndAdmin({
   store,
   dataFolder: folder,
   config,

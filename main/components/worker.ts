@@ -5,7 +5,7 @@ import type { Queue } from '../../core/queue/queue.ts';
 import { openEngine, openWorker } from '../../worker/index.ts';
 import type { WorkerSettings } from '../../worker/index.ts';
 import type { ComponentDeps } from '../drivers.ts';
-import { placeOf } from '../process/listeners.ts';
+import { addressOf } from '../process/listeners.ts';
 import { dataFolderIdentity, showPresence } from '../process/data-folder-identity.ts';
 import { listenProblem } from '../process/listen-problem.ts';
 import { keptLogSeconds } from '../config/retention-settings.ts';
@@ -42,7 +42,7 @@ export async function startWorker(
       const worker = openWorker({ ...deps, queue, log, engine, settings: { ...settings, ...cpu } }).catch(
         async (error: unknown) => {
           // The gateway is the only listener of a worker.
-          throw await listenProblem(error, placeOf(config, 'gatewayHost', 'gatewayPort'));
+          throw await listenProblem(error, addressOf(config, 'gatewayHost', 'gatewayPort'));
         },
       );
       return parts.use(await worker);

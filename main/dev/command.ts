@@ -58,10 +58,10 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   const ending = new AbortController();
   const { signal } = ending;
   const gate = newGatedServer();
-  const place = { host: settings.host, port: settings.port, hostVariable: '--host', portVariable: '--port' };
+  const address = { host: settings.host, port: settings.port, hostVariable: '--host', portVariable: '--port' };
   const listener = opening.use(
-    await listen(gate.server, place).catch(async (error: unknown) => {
-      throw await listenProblem(error, place);
+    await listen(gate.server, address).catch(async (error: unknown) => {
+      throw await listenProblem(error, address);
     }),
   );
   const url = `http://localhost:${listener.port}`;

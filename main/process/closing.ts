@@ -1,13 +1,13 @@
-/** Closing parts of a process, whatever fails meanwhile. */
+/** Closes all parts of a process, even if some fail to close. */
 import type { Log } from '../../core/log/log.ts';
 
-/** Closes what is open, once. Failures are logged, and thrown at the end. */
+/** Returns a function that closes the stack at its first call only. Logs each failure, and throws all of them at the end. */
 export function closingOnce(owned: AsyncDisposableStack, log: Log): () => Promise<void> {
   const close = async () => {
     try {
       await owned.disposeAsync();
     } catch (error) {
-      // A part that is closed twice fails twice with the same error.
+      // A set, because a part that is closed twice throws the same error twice.
       const failures = new Set(failuresIn(error));
       for (const failure of failures) log.error({ err: failure }, 'A component did not close');
       throw new AggregateError(failures, 'Not all components closed', { cause: error });
@@ -17,8 +17,8 @@ export function closingOnce(owned: AsyncDisposableStack, log: Log): () => Promis
   return () => (closing ??= close());
 }
 
-/** Closes parts concurrently. If parts fail, the others are closed all the same, and their errors are thrown at the end. */
-export function together(...parts: readonly (AsyncDisposable | undefined)[]): AsyncDisposable {
+/** Closes parts concurrently. If some fail, the others are still closed, and the errors are thrown at the end. */
+export function closingTogether(...parts: readonly (AsyncDisposable | undefined)[]): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
       const closed = await Promise.allSettled(parts.map(async (part) => await part?.[Symbol.asyncDispose]()));
@@ -29,7 +29,7 @@ export function together(...parts: readonly (AsyncDisposable | undefined)[]): As
   };
 }
 
-/** The single errors in what a stack of disposables, or `together`, has thrown. */
+/** The individual errors in an error of a stack of disposables or of `closingTogether`. */
 function failuresIn(error: unknown): unknown[] {
   if (error instanceof SuppressedError) return [...failuresIn(error.suppressed), ...failuresIn(error.error)];
   if (error instanceof AggregateError) return error.errors.flatMap(failuresIn);

@@ -22,19 +22,19 @@ test('a data folder is identified by its device and its path on the device', () 
   expect(placeOnDisk('/srv/my data', host)).toBe('/dev/vdb:/');
 });
 
-test('the same path in two containers is two places, each the same as that of its volume on the host', () => {
+test('the same path in two containers has two locations, each that of its volume on the host', () => {
   expect(placeOnDisk('/data', container('one'))).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
   expect(placeOnDisk('/data', container('two'))).toBe('/dev/vda:/var/lib/docker/volumes/two/_data');
   expect(placeOnDisk('/var/lib/docker/volumes/one/_data', host)).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
 });
 
-test('a folder in memory or in a container has no place', () => {
+test('a folder in memory or in a container has no location', () => {
   expect(placeOnDisk('/run/berth', host)).toBeUndefined();
   expect(placeOnDisk('/app/.berth', container('one'))).toBeUndefined();
   expect(placeOnDisk('/home/ada/.berth', '')).toBeUndefined();
 });
 
-test('a running platform is visible to other processes, even under another path of its folder', async () => {
+test('other processes detect a running platform, even under another path of its folder', async () => {
   const folder = await mkdtemp(join(diskFolder(), 'berth-identity-test-'));
   const id = randomUUID();
   const isAlive = async () => (await dataFolderIdentity({ dataFolder: folder, dataFolderId: 'ours' }))?.isAlive(id);

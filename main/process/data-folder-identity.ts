@@ -1,4 +1,4 @@
-/** The location of a data folder, with which containers and networks are labelled, and whether a process still uses the folder. */
+/** Determines the location of a data folder, which labels containers and networks, and whether a process still uses the folder. */
 import { once } from 'node:events';
 import { readFile, realpath } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
@@ -45,8 +45,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * Shows other processes of this machine that a platform is running, even if its data folder was moved in the meantime. It opens an
- * abstract socket, which has a name but no file, so that the kernel removes it when the process ends.
+ * Shows other processes of this machine that a platform is running, even if its data folder was moved in the meantime. Opens an
+ * abstract socket, which has a name but no file, so the kernel removes it when the process ends.
  */
 export async function showPresence(id: string): Promise<AsyncDisposable> {
   const server = createServer((socket) => socket.destroy());

@@ -1,4 +1,4 @@
-/** The data folder. The first start creates it, with the secret and the ID that stay the same from then on. */
+/** The data folder. The first start creates it, with a secret and an ID that never change. */
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -37,7 +37,7 @@ async function givenSecret(file: string): Promise<string> {
   throw new ConfigError(`BERTH_SECRET_FILE (${file}): ${problem}`);
 }
 
-/** The text of a file that is written once. Two processes that create it at the same moment get the same text. */
+/** The text of a file that is written once. Two processes that create the file at the same time get the same text. */
 async function keptText(path: string, make: () => string): Promise<string> {
   const present = await textOf(path);
   if (present !== undefined) return present;

@@ -62,7 +62,7 @@ test('a set-up that was claimed before a crash is finished by the next start', a
   expect(account && roleIn(account, 'ada@example.com')).toBe('owner');
 });
 
-test('the configuration creates an administrator, whose password it does not change later', async () => {
+test('a start creates the configured administrator, and a later start does not change the password', async () => {
   await writeFile(join(folder, 'password'), 'first good password\n');
   expect(await start('Root@example.com')).toBeUndefined();
   const { passwordHash } = (await store.get(users, 'root@example.com')) ?? {};
@@ -72,7 +72,7 @@ test('the configuration creates an administrator, whose password it does not cha
   expect((await store.get(users, 'root@example.com'))?.passwordHash).toBe(passwordHash);
 });
 
-test('a password that is missing or too short is a problem of the configuration', async () => {
+test('a missing or short password is a configuration error', async () => {
   await expect(start('root@example.com')).rejects.toThrow(/BERTH_ADMIN_PASSWORD_FILE .*cannot be read/);
   await writeFile(join(folder, 'password'), 'short');
   await expect(start('root@example.com')).rejects.toThrow(/BERTH_ADMIN_PASSWORD_FILE .*Too short/);

@@ -1,4 +1,4 @@
-/** The first administrator: from the configuration, or created by a person with a one-time set-up code that this start writes. */
+/** The first administrator: from the configuration, or created by a user with a one-time set-up code that the start writes. */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { password as passwordRule } from '../../contract/people.ts';
@@ -29,8 +29,8 @@ export interface SetupCode {
 }
 
 /**
- * Creates the configured administrator, unless there is such a user. Without one, and as long as there is no administrator, returns the
- * set-up code. Throws `ConfigError` for a password that cannot be read or is too weak.
+ * Creates the configured administrator, unless that administrator exists. As long as there is no administrator, returns the set-up
+ * code. Throws `ConfigError` if the password cannot be read or is too weak.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<SetupCode | undefined> {
   const { store, folder, account, email } = options;

@@ -18,7 +18,7 @@ test.each([
   ['sessions.example.com', '/token/a', 'https://sessions.example.com:8443/token/a'],
   ['label.sessions.example.com', '/a', 'https://label.sessions.example.com:8443/a'],
   ['api.example.com', '//other.example/', 'https://api.example.com//other.example/'],
-])('%s%s leads to %s', (host, target, expected) => {
+])('%s%s is redirected to %s', (host, target, expected) => {
   expect(secureUrl(host, target, urls)).toBe(expected);
 });
 
@@ -29,11 +29,11 @@ test.each([
   ['', '/'],
   ['127.0.0.1:7103', '/metrics'],
   ['api.example.com', 'http://other.example/'],
-])('%s %s leads nowhere', (host, target) => {
+])('%s %s is not redirected', (host, target) => {
   expect(secureUrl(host, target, urls)).toBeUndefined();
 });
 
-test('GET is redirected, and secrets sent without TLS are refused', async () => {
+test('GET requests are redirected, and requests with secrets are refused', async () => {
   const files = { BERTH_TLS_CERTIFICATE_FILES: '/c', BERTH_TLS_KEY_FILES: '/k' };
   await using opening = new AsyncDisposableStack();
   const config = loadConfig({ BERTH_HTTP_PORT: '0', ...files });
@@ -53,7 +53,7 @@ test('GET is redirected, and secrets sent without TLS are refused', async () => 
   expect(await send('GET', { host: 'other.example' })).toEqual([404, undefined]);
 });
 
-test('the port needs certificates, and each certificate its key', () => {
+test('the HTTP port requires certificates, and each certificate requires a key', () => {
   expect(() => loadConfig({ BERTH_HTTP_PORT: '80' })).toThrow(
     'BERTH_TLS_CERTIFICATE_FILES: Needed for BERTH_HTTP_PORT',
   );

@@ -1,4 +1,4 @@
-/** What clients without TLS get on a port of their own: browsers are redirected to HTTPS, all others are refused. */
+/** The port for clients without TLS: redirects browsers to HTTPS, and refuses all other requests. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { settings } from '../config/config.ts';
 import type { Config } from '../config/config.ts';
@@ -6,7 +6,7 @@ import { openListener } from './listener.ts';
 import type { Listener } from './listener.ts';
 import type { PlatformUrls } from './listeners.ts';
 
-/** Opens the port, if there is one; `opening` closes it. Throws `ConfigError` with the setting to change if that is not possible. */
+/** Opens the port, if one is configured; `opening` closes it. Throws `ConfigError` with the setting to change if it cannot listen. */
 export async function openHttpRedirect(
   { config, urls }: { config: Config; urls: PlatformUrls },
   opening: AsyncDisposableStack,
@@ -14,13 +14,13 @@ export async function openHttpRedirect(
   const { host, httpPort: port } = config;
   if (port === undefined) return undefined;
   const { variable: hostVariable } = settings.host;
-  const place = { host, port, hostVariable, portVariable: settings.httpPort.variable };
-  const listener = opening.use(await openListener(place));
+  const address = { host, port, hostVariable, portVariable: settings.httpPort.variable };
+  const listener = opening.use(await openListener(address));
   listener.open({ handle: (request, response) => answerWithoutTls(request, response, urls) });
   return listener;
 }
 
-/** The URL with TLS for a request without; `undefined` if its host is none of the platform's: no other site can be named. */
+/** The HTTPS URL for a plain HTTP request; `undefined` if its host is not one of the platform's, so that this is no open redirect. */
 export function secureUrl(host: string, target: string, urls: PlatformUrls): string | undefined {
   const name = host.toLowerCase().replace(/:\d+$/, '');
   if (!target.startsWith('/') || !/^[a-z0-9.-]+$/.test(name)) return undefined;
@@ -33,7 +33,7 @@ export function secureUrl(host: string, target: string, urls: PlatformUrls): str
   return undefined;
 }
 
-/** A secret that was sent without TLS is not safe any more. The answer to all but a request for a page says so. */
+/** Redirects requests for pages. Refuses all others, because they may contain secrets, which were then sent unencrypted. */
 function answerWithoutTls(
   { method, headers, url = '' }: IncomingMessage,
   response: ServerResponse,

@@ -5,7 +5,7 @@ import { ConfigError } from '../../core/config/settings.ts';
 import { systemCode } from '../../core/files/system-code.ts';
 
 /** The address of a listener, and the settings that configure it. */
-export interface ListenPlace {
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
   readonly hostVariable: string;
@@ -13,13 +13,13 @@ export interface ListenPlace {
 }
 
 /** Turns an error of `listen` into a `ConfigError` that names the setting to change. Any other error is returned unchanged. */
-export async function listenProblem(error: unknown, place: ListenPlace): Promise<unknown> {
-  const message = await explain(systemCode(error), place);
+export async function listenProblem(error: unknown, address: ListenAddress): Promise<unknown> {
+  const message = await explain(systemCode(error), address);
   return message === undefined ? error : new ConfigError(message, { cause: error });
 }
 
-async function explain(code: string | undefined, place: ListenPlace): Promise<string | undefined> {
-  const { host, port, hostVariable, portVariable } = place;
+async function explain(code: string | undefined, address: ListenAddress): Promise<string | undefined> {
+  const { host, port, hostVariable, portVariable } = address;
   if (code === 'EADDRINUSE') {
     const holder = (await portHolder(port)) ?? 'another process';
     return `${portVariable}: port ${port} of ${host} is in use by ${holder}: stop that process, or set ${portVariable} to another port`;

@@ -1,4 +1,4 @@
-/** One listener of a process. Without the settings, so that a thread does not have to load them. */
+/** A listener of a process. Does not import the settings, so that threads do not load them. */
 import type { ServerOptions } from 'node:http';
 import { newGatedServer } from '../../core/http/gated-server.ts';
 import type { GatedServer, GateTls } from '../../core/http/gated-server.ts';
@@ -6,14 +6,13 @@ import { listen } from '../../core/http/listener.ts';
 import type { ListenOptions } from '../../core/http/listener.ts';
 import type { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import { listenProblem } from './listen-problem.ts';
-import type { ListenPlace } from './listen-problem.ts';
+import type { ListenAddress } from './listen-problem.ts';
 
-/** One listener. Disposing it stops listening, lets open requests finish for a while, then closes the remaining connections. */
+/** A listener. Disposing it stops listening, gives open requests time to finish, then closes the remaining connections. */
 export interface Listener extends GatedServer, AsyncDisposable {
   readonly hostPort: string;
 }
 
-/** How long closing waits for open requests, whether other threads listen on the port, too, TLS, and options of the server. */
 export type ListenerOptions = Pick<ListenOptions, 'drainMs' | 'reusePort'> &
   ServerOptions & { readonly tls?: ListenerTls | undefined };
 
@@ -25,24 +24,24 @@ export interface ListenerTls {
   readonly hstsSeconds?: number | undefined;
 }
 
-/** Opens a listener. Throws `ConfigError` with the setting to change if that is not possible. */
+/** Opens a listener. Throws `ConfigError` with the setting to change if it cannot listen. */
 export async function openListener(
-  place: ListenPlace,
+  address: ListenAddress,
   { drainMs, reusePort = false, tls, ...options }: ListenerOptions = {},
 ): Promise<Listener> {
   const gate = newGatedServer(options, tls && (await gateTls(tls)));
   const { server, further } = gate;
   const bound = await listen(server, {
-    ...place,
+    ...address,
     reusePort,
     further,
     ...(drainMs !== undefined && { drainMs }),
   }).catch(async (error: unknown) => {
-    throw await listenProblem(error, place);
+    throw await listenProblem(error, address);
   });
   return {
     ...gate,
-    hostPort: hostPort(place.host, bound.port),
+    hostPort: hostPort(address.host, bound.port),
     [Symbol.asyncDispose]: () => bound[Symbol.asyncDispose](),
   };
 }

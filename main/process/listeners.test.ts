@@ -12,7 +12,7 @@ import { testEngines } from '../../test/kit/engines/engines.ts';
 import { startPlatform } from '../../test/kit/platform/platform.ts';
 import { loadConfig } from '../config/config.ts';
 import { openListener } from './listener.ts';
-import { openListeners, placeOf, urlsOf } from './listeners.ts';
+import { openListeners, addressOf, urlsOf } from './listeners.ts';
 import { listenProblem } from './listen-problem.ts';
 import { allRoles } from '../config/roles.ts';
 
@@ -31,8 +31,8 @@ async function problemWith(environment: Readonly<Record<string, string>>): Promi
   const config = loadConfig({ ...allFree, ...environment });
   const listening = async () => {
     await openListeners({ config, roles: allRoles }, opening);
-    // The proxy opens its own.
-    opening.use(await openListener(placeOf(config, 'host', 'proxyPort')));
+    // The proxy opens its listener itself.
+    opening.use(await openListener(addressOf(config, 'host', 'proxyPort')));
   };
   return await listening().catch((error: unknown) => error);
 }
@@ -76,16 +76,16 @@ test('the error about an address that the machine does not have names the settin
 });
 
 test('errors about a forbidden port and about the port of a gateway name the setting; other errors are unchanged', async () => {
-  const place = placeOf(loadConfig({ BERTH_GATEWAY_PORT: '80' }), 'gatewayHost', 'gatewayPort');
+  const address = addressOf(loadConfig({ BERTH_GATEWAY_PORT: '80' }), 'gatewayHost', 'gatewayPort');
   const refused = Object.assign(new Error('listen EACCES'), { code: 'EACCES', errno: -13 });
-  expect(await listenProblem(refused, place)).toMatchObject({
+  expect(await listenProblem(refused, address)).toMatchObject({
     message: expect.stringMatching(/^BERTH_GATEWAY_PORT: this user may not listen on port 80/) as string,
   });
   const other = new Error('something else');
-  expect(await listenProblem(other, place)).toBe(other);
+  expect(await listenProblem(other, address)).toBe(other);
 });
 
-test.skipIf(!engine)('the port of a gateway in use is named, too, and ends the start', async () => {
+test.skipIf(!engine)('the start fails with an error that names a gateway port in use', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as AddressInfo;
@@ -108,7 +108,7 @@ test.each([
     { BERTH_SESSION_DOMAIN: 's.example', BERTH_PROXY_URL: 'https://p.example:8443/a' },
     /^https:\/\/\*\.s\.example:8443$/,
   ],
-])('sessions have hosts behind the listener of the proxy: %j', async (environment, expected) => {
+])('URLs of sessions have the scheme and port of the proxy: %j', async (environment, expected) => {
   await using opening = new AsyncDisposableStack();
   const config = loadConfig({ ...allFree, ...environment });
   const urls = urlsOf(config, await openListeners({ config, roles: allRoles }, opening), '127.0.0.1:7102');
@@ -116,13 +116,13 @@ test.each([
   expect(new URL(urls.sessions?.replace('*.', '') ?? '').port).toBe(new URL(urls.proxy).port);
 });
 
-test('sessions have no hosts of their own without a domain', async () => {
+test('without a session domain, there are no session URLs by host', async () => {
   await using opening = new AsyncDisposableStack();
   const config = loadConfig(allFree);
   expect(urlsOf(config, await openListeners({ config, roles: allRoles }, opening))).not.toHaveProperty('sessions');
 });
 
-test('the API asks browsers for TLS, for a day or as configured, and the registry does not', async () => {
+test('the API sends Strict-Transport-Security for a day or as configured, and the registry does not', async () => {
   const contexts = new SecureContexts([await newPair(['api.example'])]);
   const headers = async (environment: Readonly<Record<string, string>>) => {
     await using opening = new AsyncDisposableStack();

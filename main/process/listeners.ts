@@ -1,8 +1,8 @@
-/** The listeners of a process, opened before its components, so that each component knows the addresses of all. */
+/** The listeners of a process. They open before its components, which need each other's addresses. */
 import { settings } from '../config/config.ts';
 import type { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import type { Config } from '../config/config.ts';
-import type { ListenPlace } from './listen-problem.ts';
+import type { ListenAddress } from './listen-problem.ts';
 import { hostPort, openListener } from './listener.ts';
 import type { Listener, ListenerOptions } from './listener.ts';
 import type { Role, Roles } from '../config/roles.ts';
@@ -13,12 +13,12 @@ export interface PlatformUrls {
   /** Host and port, as in the name of an image. */
   readonly registry: string;
   readonly proxy: string;
-  /** The URL of sessions with hosts of their own, with `*` for the label. Absent: there are none. */
+  /** The form of session URLs by host, with `*` for the label. Absent without a session domain. */
   readonly sessions?: string;
   readonly operations: string;
 }
 
-/** The listeners of a process: one for each of its roles but the proxy, which has its own, and one for operations. */
+/** The listeners of a process, except the proxy's, which the proxy opens itself. */
 export interface Listeners {
   readonly api: Listener | undefined;
   readonly registry: Listener | undefined;
@@ -35,15 +35,15 @@ export async function openListeners(
 ): Promise<Listeners> {
   const tls = contexts && { contexts, http2: false };
   const open = async (role: Role, port: PortSetting, options: ListenerOptions = {}) =>
-    roles.has(role) ? opening.use(await openListener(placeOf(config, 'host', port), { tls, ...options })) : undefined;
+    roles.has(role) ? opening.use(await openListener(addressOf(config, 'host', port), { tls, ...options })) : undefined;
   const registry = await open('registry', 'registryPort', { maxHeaderSize: registryHeadBytes });
-  // Browsers show the pages of the API alone. The hosts of sessions belong to their applications.
+  // Only the API sends Strict-Transport-Security: it serves pages. The hosts of sessions belong to their applications.
   const api = await open('api', 'apiPort', { tls: tls && { ...tls, hstsSeconds: config.hstsSeconds } });
-  const operations = opening.use(await openListener(placeOf(config, 'operationsHost', 'operationsPort')));
+  const operations = opening.use(await openListener(addressOf(config, 'operationsHost', 'operationsPort')));
   return { api, registry, operations };
 }
 
-/** The URLs of the platform. Those of roles in other processes come from the configuration. */
+/** The URLs of the platform. URLs of components in other processes come from the configuration. */
 export function urlsOf(config: Config, { api, registry, operations }: Listeners, proxyHostPort?: string): PlatformUrls {
   const at = (own: string | undefined, port: number) => own ?? hostPort(config.host, port);
   const scheme = config.tlsCertificateFiles.length > 0 ? 'https' : 'http';
@@ -57,7 +57,7 @@ export function urlsOf(config: Config, { api, registry, operations }: Listeners,
   };
 }
 
-/** The URL of sessions below a domain. They are behind the same listener as the proxy's own URL. */
+/** The form of session URLs below a domain, with the scheme and port of the proxy's URL. */
 function sessionsUrl(proxyUrl: string, domain: string): string {
   const { protocol, port } = new URL(proxyUrl);
   return `${protocol}//*.${domain}${port && `:${port}`}`;
@@ -68,7 +68,7 @@ type PortSetting = 'apiPort' | 'registryPort' | 'proxyPort' | 'operationsPort' |
 type HostSetting = 'host' | 'operationsHost' | 'gatewayHost';
 
 /** The address of a listener, from two settings. */
-export function placeOf(config: Config, host: HostSetting, port: PortSetting): ListenPlace {
+export function addressOf(config: Config, host: HostSetting, port: PortSetting): ListenAddress {
   return {
     host: config[host],
     port: config[port],

@@ -5,7 +5,7 @@ import { ifPresent } from '../../core/files/system-code.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { ComponentDeps } from '../drivers.ts';
 
-/** The folder that contains the folders which backends mount; `undefined` if mounts are disabled. */
+/** The folder with the folders that backends mount; `undefined` if mounts are disabled. */
 export function mountFolder({ config, dataFolder }: ComponentDeps): string | undefined {
   return config.mountFolder === 'off' ? undefined : (config.mountFolder ?? join(dataFolder, 'mounts'));
 }

@@ -24,14 +24,14 @@ function isUserError(error: unknown): error is Error {
 /** The signals that stop the process. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Resolves at the first stop signal. A second one ends the process at once, with the exit code of that signal. */
+/** Resolves at the first stop signal. A second signal ends the process at once, with its exit code. */
 export async function stopSignal(): Promise<NodeJS.Signals> {
   return await new Promise((resolve) => {
-    let asked = false;
+    let isStopping = false;
     for (const signal of stopSignals) {
       process.on(signal, () => {
-        if (asked) process.exit(signalExitCode(signal));
-        asked = true;
+        if (isStopping) process.exit(signalExitCode(signal));
+        isStopping = true;
         resolve(signal);
       });
     }

@@ -1,7 +1,7 @@
 /**
  * Handles errors that no code has caught: the process logs and counts them, and keeps running.
  *
- * By default, Node.js would end the process, and with it every session of every account. A stray error comes from one callback or
+ * By default, Node.js would end the process, and with it the connections of every session. A stray error comes from one callback or
  * one dropped promise: the request, backend or connection that it belongs to is broken, and everything else still works. Documents
  * stay consistent, because each is written atomically and the process may be killed between any two writes anyway. The failed
  * request is answered with 500 (`core/http/gated-server.ts`). `berth_stray_errors_total` shows operators a process that fails
@@ -12,7 +12,7 @@ import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 
-/** A timer can fail a thousand times a second; one line a second is enough to find the defect. */
+/** A timer can fail a thousand times a second; one log line a second is enough to find the defect. */
 const lineEveryMs = 1_000;
 
 type Kind = 'exception' | 'rejection';

@@ -1,4 +1,4 @@
-/** TLS of a process: its certificates, read from their files. */
+/** The TLS certificates of a process. */
 import { ConfigError } from '../../core/config/settings.ts';
 import { CertificateError } from '../../core/tls/certificate-pair.ts';
 import { CertificateFiles } from '../../core/tls/certificate-files.ts';
@@ -14,7 +14,7 @@ export interface Tls {
   readonly contexts: SecureContexts;
 }
 
-/** Reads the certificates until `opening` is closed; `undefined` if none are configured. Throws `ConfigError` if one cannot be used. */
+/** Reads the certificates, and reads them again when their files change, until `opening` is closed. Throws `ConfigError` if one is unusable. */
 export async function openTls(
   { config, clock, log, metrics }: Pick<ComponentDeps, 'config' | 'clock' | 'log' | 'metrics'>,
   opening: AsyncDisposableStack,

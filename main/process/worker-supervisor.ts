@@ -1,4 +1,4 @@
-/** Opens the worker of this node, and retries until it succeeds: the Docker Engine may start later than this process. */
+/** Opens the worker of this node, and retries until that succeeds: the Docker Engine may start later than this process. */
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { StoreError } from '../../core/store/store.ts';
@@ -16,11 +16,11 @@ export interface WorkerSupervisorOptions {
 }
 
 /** Short enough for an operator who has just started the engine. */
-const tryAgainAfterMs = 5_000;
+const retryAfterMs = 5_000;
 
 /**
- * Opens the worker. If no Docker Engine is usable, another machine has the name of the node, or the disk of the store is full, it
- * retries until it succeeds or is disposed. Throws any other error of the first attempt.
+ * Opens the worker. If no Docker Engine is usable, another machine uses the node's name, or the store's disk is full, retries until
+ * that succeeds or the supervisor is disposed. Throws any other error of the first attempt.
  */
 export async function superviseWorker(options: WorkerSupervisorOptions): Promise<WorkerSupervisor> {
   const supervisor = new WorkerSupervisor(options);
@@ -29,7 +29,7 @@ export async function superviseWorker(options: WorkerSupervisorOptions): Promise
 }
 
 /** Whether the cause of an error can end without a restart of this process. */
-function isPassing(error: unknown): error is Error {
+function isTemporary(error: unknown): error is Error {
   if (error instanceof StoreError) return error.isFull;
   return error instanceof EngineError || error instanceof NodeNameError;
 }
@@ -37,8 +37,8 @@ function isPassing(error: unknown): error is Error {
 /** A worker that is open, or that is still being opened. */
 export class WorkerSupervisor implements AsyncDisposable {
   readonly #options: WorkerSupervisorOptions;
-  readonly #over = new AbortController();
-  #trying: Promise<void> = Promise.resolve();
+  readonly #closing = new AbortController();
+  #retrying: Promise<void> = Promise.resolve();
   #atStart: WorkerState = { running: true };
   #opened: { readonly worker: Worker; readonly parts: AsyncDisposable } | undefined;
   #problem: Error | undefined;
@@ -63,45 +63,43 @@ export class WorkerSupervisor implements AsyncDisposable {
     await this.#opened?.worker.ping();
   }
 
-  /** Tries once, and then until the worker is open. Throws what `superviseWorker` throws. */
+  /** Makes the first attempt, and starts retrying if it fails. Throws the errors of `superviseWorker`. */
   async begin(): Promise<void> {
-    await this.#tryOnce();
+    await this.#attempt();
     if (this.#problem) {
       this.#atStart = { running: false, reason: this.#problem.message };
       this.#options.log.debug({ err: this.#problem }, 'No worker on this node yet');
     }
-    this.#trying = this.#tryAgain();
+    this.#retrying = this.#retry();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#over.abort();
-    await this.#trying;
+    this.#closing.abort();
+    await this.#retrying;
     await this.#opened?.parts[Symbol.asyncDispose]();
   }
 
-  async #tryOnce(): Promise<void> {
+  async #attempt(): Promise<void> {
     await using parts = new AsyncDisposableStack();
     try {
       const worker = await this.#options.open(parts);
       this.#opened = { worker, parts: parts.move() };
       this.#problem = undefined;
     } catch (error) {
-      if (!isPassing(error)) throw error;
+      if (!isTemporary(error)) throw error;
       this.#problem = error;
     }
   }
 
-  async #tryAgain(): Promise<void> {
+  async #retry(): Promise<void> {
     const { clock, log } = this.#options;
-    const { signal } = this.#over;
+    const { signal } = this.#closing;
     while (!this.#opened && !signal.aborted) {
-      await clock.sleep(tryAgainAfterMs, signal).catch(() => {});
+      await clock.sleep(retryAfterMs, signal).catch(() => {});
       if (signal.aborted) return;
       const before = this.#problem?.message;
-      await this.#tryOnce().catch((error: unknown) =>
-        log.warn({ err: error }, 'Worker cannot be opened, trying again'),
-      );
-      // The same reason is logged only once.
+      await this.#attempt().catch((error: unknown) => log.warn({ err: error }, 'Cannot open the worker, trying again'));
+      // A repeated reason is not logged again.
       const reason = this.#problem?.message;
       if (reason !== undefined && reason !== before) log.warn({ reason }, 'No worker on this node');
     }

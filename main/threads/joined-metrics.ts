@@ -1,4 +1,4 @@
-/** The metrics of this thread and of others, as one answer to a scrape. */
+/** Joins the metrics of all threads into one response to a scrape. */
 import { AggregatorRegistry } from 'prom-client';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ThreadMetric } from './messages.ts';
@@ -6,7 +6,7 @@ import type { ThreadMetric } from './messages.ts';
 /** What the operations listener needs of the metrics. */
 export type MetricsText = Pick<Metrics, 'contentType' | 'metrics'>;
 
-/** Joins metrics: values of the same name and labels are added up. */
+/** Joins metrics: values with the same name and labels are added up. */
 export function joinMetrics(own: Metrics, others: () => Promise<readonly (readonly ThreadMetric[])[]>): MetricsText {
   return {
     contentType: own.contentType,
@@ -14,7 +14,7 @@ export function joinMetrics(own: Metrics, others: () => Promise<readonly (readon
       const theirs = await others();
       const shared = new Set(theirs.flat().map(({ name }) => name));
       const mine = (await own.getMetricsAsJSON()) as ThreadMetric[];
-      // Of several processes, some values would be left out or averaged.
+      // prom-client would omit or average some metrics, such as start times, as if they came from several processes.
       const kept = mine.map((each) => (shared.has(each.name) ? each : { ...each, aggregator: 'first' as const }));
       return await AggregatorRegistry.aggregate([kept, ...theirs]).metrics();
     },

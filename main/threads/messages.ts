@@ -1,12 +1,12 @@
-/** What the main thread and the threads of the proxy send each other. */
+/** The messages between the main thread and the threads of the proxy. */
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { CertificatePair } from '../../core/tls/certificate-pair.ts';
 import type { Config } from '../config/config.ts';
 import type { Role } from '../config/roles.ts';
 import type { DriverShare } from '../drivers.ts';
-import type { ListenPlace } from '../process/listen-problem.ts';
+import type { ListenAddress } from '../process/listen-problem.ts';
 
-/** The data with which a thread is started. */
+/** The start data of a thread. */
 export interface ThreadData {
   /** Unique among the threads of the process, for logs and metrics. */
   readonly name: string;
@@ -16,21 +16,21 @@ export interface ThreadData {
   readonly roles: readonly Role[];
   readonly apiUrl: string;
   readonly share: DriverShare;
-  readonly place: ListenPlace;
+  readonly address: ListenAddress;
   /** Whether other threads listen on the same port. */
   readonly reusePort: boolean;
-  /** If the proxy speaks TLS. The main thread reads the files for all. */
+  /** `undefined` if the proxy does not speak TLS. The main thread reads the files for all threads. */
   readonly certificates: readonly CertificatePair[] | undefined;
 }
 
-/** What the main thread can ask of a thread, and the answers. */
+/** The kinds of requests from the main thread to a thread, each with the type of its answer. */
 export interface ThreadAnswers {
-  /** The thread can serve. */
+  /** Fails unless the thread can serve. */
   readonly ping: undefined;
   readonly metrics: readonly ThreadMetric[];
-  /** The thread uses other certificates for new connections. */
+  /** Replaces the certificates for new connections. */
   readonly certificates: undefined;
-  /** The thread has closed everything, and ends. */
+  /** Closes everything, and ends the thread. */
   readonly close: undefined;
 }
 
@@ -43,7 +43,7 @@ export interface ThreadRequest {
   readonly certificates?: readonly CertificatePair[];
 }
 
-/** `opened` or `refused` comes once, and first. `refused`: the user can correct the cause. */
+/** The first message is `opened` or `refused`, which is sent once. `refused`: the user can correct the cause. */
 export type ThreadMessage =
   | { readonly kind: 'opened'; readonly hostPort: string }
   | { readonly kind: 'refused'; readonly message: string }

@@ -1,8 +1,8 @@
-/** Opens the proxy of a process: in its main thread, or in threads of its own. */
+/** Opens the proxy of a process, in its main thread or in separate threads. */
 import type { ServerHandlers } from '../../core/http/gated-server.ts';
 import type { Roles } from '../config/roles.ts';
 import type { ComponentDeps } from '../drivers.ts';
-import { placeOf } from '../process/listeners.ts';
+import { addressOf } from '../process/listeners.ts';
 import type { Tls } from '../process/tls.ts';
 import { joinMetrics } from './joined-metrics.ts';
 import type { MetricsText } from './joined-metrics.ts';
@@ -11,11 +11,11 @@ import { startProxyThreads } from './proxy-threads.ts';
 /** The proxy of this process. */
 export interface ProxyOfProcess extends AsyncDisposable {
   readonly hostPort: string;
-  /** Only of a proxy in this thread. */
+  /** Only for a proxy in this thread. */
   readonly handlers?: ServerHandlers;
-  /** Only of a proxy in threads of its own. Throws an error unless it serves. */
+  /** Only for a proxy in separate threads. Throws an error unless all of them serve. */
   readonly ping?: () => Promise<void>;
-  /** The metrics of this thread with those of the proxy's own threads. */
+  /** Only for a proxy in separate threads: their metrics joined with the metrics of this thread. */
   readonly metrics?: MetricsText;
 }
 
@@ -26,19 +26,19 @@ export interface ProxyOptions {
   readonly tls: Tls | undefined;
 }
 
-/** Opens the proxy in threads of its own, or in this one if it shares it with no other component or is configured to. */
+/** Opens the proxy in separate threads, or in this thread if no other component runs here or `BERTH_PROXY_THREADS` is 0. */
 export async function openProxy(deps: ComponentDeps, { roles, apiUrl, tls }: ProxyOptions): Promise<ProxyOfProcess> {
   const { proxyThreads } = deps.config;
-  const place = placeOf(deps.config, 'host', 'proxyPort');
+  const address = addressOf(deps.config, 'host', 'proxyPort');
   const isAlone = roles.size === 1 && proxyThreads === 1;
   if (proxyThreads === 0 || isAlone) {
     const { serveProxy } = await import('./serve-proxy.ts');
-    return await serveProxy(deps, { roles, apiUrl, place, contexts: tls?.contexts });
+    return await serveProxy(deps, { roles, apiUrl, address, contexts: tls?.contexts });
   }
   const threads = await startProxyThreads(deps, {
     roles: [...roles],
     apiUrl,
-    place,
+    address,
     count: proxyThreads,
     certificates: tls?.files,
   });

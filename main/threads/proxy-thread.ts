@@ -1,4 +1,4 @@
-/** A thread with a proxy: `running-thread.ts` starts it. */
+/** The program of a thread with a proxy, which `running-thread.ts` starts. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { Registry } from 'prom-client';
@@ -20,7 +20,7 @@ if (parentPort) await run(parentPort, workerData as ThreadData);
 async function run(port: MessagePort, data: ThreadData): Promise<void> {
   const send = (message: ThreadMessage) => port.postMessage(message);
   await using opening = new AsyncDisposableStack();
-  const { config, share, apiUrl, place, reusePort } = data;
+  const { config, share, apiUrl, address, reusePort } = data;
   const log = openLog(data.logLevel as LogLevel);
   const metrics = new Registry();
   opening.use(surviveStrayErrors({ clock: systemClock, log, metrics }));
@@ -29,7 +29,7 @@ async function run(port: MessagePort, data: ThreadData): Promise<void> {
     const deps = await openThreadDrivers({ config, log, metrics, share }, opening);
     const roles = new Set(data.roles);
     const contexts = data.certificates && new SecureContexts(data.certificates);
-    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, place, reusePort, contexts }));
+    const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, address, reusePort, contexts }));
     opening.use(systemClock.after(collectAfterMs, collectStart));
     const opened = opening.move();
     answerRequests(port, handlersOf(deps, opened, contexts));
@@ -72,7 +72,7 @@ function answerRequests(port: MessagePort, handlers: Handlers): void {
         (error: unknown) =>
           send({ kind: 'failed', id, message: error instanceof Error ? error.message : String(error) }),
       )
-      // Without its port, the thread has nothing left to wait for.
+      // An open port would keep the thread running.
       .finally(() => void (kind === 'close' && port.close()));
   });
 }

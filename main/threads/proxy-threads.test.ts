@@ -1,5 +1,5 @@
 // Takes about 6 s
-/** The proxy in threads of its own, with the whole platform around it, but without an engine. */
+/** The proxy in separate threads, in a platform without an engine. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -74,7 +74,7 @@ test('a blocked main thread does not delay the proxy', async () => {
     { eval: true, execArgv: [], workerData: { url: `${platform.urls.proxy}/${'x'.repeat(43)}/`, answers } },
   );
   await once(client, 'message');
-  // This blocks the main thread, until enough answers have come all the same.
+  // Blocks the main thread until the client has received enough answers.
   const enough = Atomics.load(answers, 0) + 10;
   let count = 0;
   do count = Atomics.load(answers, 0);
@@ -83,10 +83,10 @@ test('a blocked main thread does not delay the proxy', async () => {
   expect(count).toBeGreaterThanOrEqual(enough);
 });
 
-test('a disk that does not write does not delay the proxy, and heads may have 64 KiB', async () => {
+test('a blocked disk does not delay the proxy, and heads may have 64 KiB', async () => {
   await using owned = new AsyncDisposableStack();
   const { platform, folder } = await open({}, owned);
-  // While another connection has the right to write, the store waits, as for a disk.
+  // While another connection holds the write lock, the store waits as for a slow disk.
   const blocker = openDatabase(join(folder, 'store', 'berth.db'));
   owned.defer(() => blocker.close());
   blocker.exec('BEGIN IMMEDIATE');
@@ -98,25 +98,25 @@ test('a disk that does not write does not delay the proxy, and heads may have 64
   blocker.exec('ROLLBACK');
 });
 
-test('a thread that has ended is started again on its port; until then the process is not ready', async () => {
+test('a thread that has ended is restarted on its port, and the process is not ready until then', async () => {
   await using owned = new AsyncDisposableStack();
   const { platform, threads, lines } = await open({}, owned);
   expect(await proxyCheck(platform)).toBe('ok');
   const before = threads.find(({ name }) => name === 'proxy-1');
   await before?.worker.terminate();
-  // At the same time: it starts again after a tenth of a second.
+  // Concurrently, because the thread restarts after a tenth of a second.
   const asked = statusOfProxy(platform).catch((error: Error) => error.message);
   expect([await proxyCheck(platform), await asked]).toEqual([
-    expect.stringMatching(/^A thread of the proxy has ended and starts again: /),
+    expect.stringMatching(/^A thread of the proxy has ended and is restarting: /),
     'fetch failed',
   ]);
   await expect.poll(() => proxyCheck(platform)).toBe('ok');
   expect(await statusOfProxy(platform)).toBe(410);
   expect(threads.filter(({ name }) => name === 'proxy-1')).toHaveLength(2);
-  expect(lines.join('')).toContain('A thread of the proxy has ended, it is started again');
+  expect(lines.join('')).toContain('A thread of the proxy has ended, restarting it');
 });
 
-test('the metrics of all threads are added up, and those of the process are not counted twice', async () => {
+test('the metrics of all threads are added up, and metrics of the process are counted once', async () => {
   await using owned = new AsyncDisposableStack();
   const { platform } = await open({ BERTH_PROXY_THREADS: '2' }, owned);
   const connections = 32;
@@ -138,7 +138,7 @@ test('the metrics of all threads are added up, and those of the process are not 
 });
 
 test.each(['1', '2'])(
-  'with %s threads, a port that is in use is named, with the process that listens there',
+  'with %s threads, the error for a port in use names the port and the process that listens on it',
   async (threads) => {
     await using owned = new AsyncDisposableStack();
     const holder = createServer().listen(0, '127.0.0.1');
@@ -151,7 +151,7 @@ test.each(['1', '2'])(
   },
 );
 
-test('a platform does not join the port of another one, although both share theirs between threads', async () => {
+test('a platform refuses the port of another platform, although both share their ports between threads', async () => {
   await using owned = new AsyncDisposableStack();
   const { platform } = await open({ BERTH_PROXY_THREADS: '2' }, owned);
   const { port } = new URL(platform.urls.proxy);

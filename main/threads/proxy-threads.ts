@@ -1,4 +1,4 @@
-/** The threads of the proxy: starts them, starts one again that has crashed, and closes them. */
+/** Starts the threads of the proxy, restarts a thread that crashes, and closes them. */
 import type { CertificateFiles } from '../../core/tls/certificate-files.ts';
 import type { CertificatePair } from '../../core/tls/certificate-pair.ts';
 import { openListener } from '../process/listener.ts';
@@ -6,19 +6,19 @@ import type { ComponentDeps } from '../drivers.ts';
 import type { ThreadData, ThreadMetric } from './messages.ts';
 import { RunningThread } from './running-thread.ts';
 
-/** The proxy of this process, in threads of its own. */
+/** A proxy in separate threads. */
 export interface ProxyThreads extends AsyncDisposable {
-  /** Where all of them listen. */
+  /** The shared address of all threads. */
   readonly hostPort: string;
   /** Throws an error with a message for the operator unless every thread serves. */
   ping(): Promise<void>;
-  /** What each thread measures. A thread that does not answer is left out. */
+  /** The metrics of each thread. A thread that does not answer is omitted. */
   metrics(): Promise<readonly (readonly ThreadMetric[])[]>;
 }
 
-interface ProxyThreadsOptions extends Pick<ThreadData, 'roles' | 'apiUrl' | 'place'> {
+interface ProxyThreadsOptions extends Pick<ThreadData, 'roles' | 'apiUrl' | 'address'> {
   readonly count: number;
-  /** If the proxy speaks TLS. */
+  /** Absent if the proxy does not speak TLS. */
   readonly certificates?: CertificateFiles | undefined;
 }
 
@@ -29,15 +29,15 @@ export async function startProxyThreads(
 ): Promise<ProxyThreads> {
   await using opening = new AsyncDisposableStack();
   const reusePort = count > 1;
-  // Ports that are shared are shared with other processes of this user, too: with another platform, by mistake.
-  if (reusePort && options.place.port !== 0) await (await openListener(options.place))[Symbol.asyncDispose]();
+  // With SO_REUSEPORT, other processes of this user can share the port, too. This check prevents sharing it with another platform.
+  if (reusePort && options.address.port !== 0) await (await openListener(options.address))[Symbol.asyncDispose]();
   const threads: SupervisedThread[] = [];
-  let { place } = options;
+  let { address } = options;
   for (let i = 1; i <= count; i += 1) {
     const thread = opening.use(
-      new SupervisedThread(deps, { ...options, name: `proxy-${i}`, place, reusePort }, certificates),
+      new SupervisedThread(deps, { ...options, name: `proxy-${i}`, address, reusePort }, certificates),
     );
-    place = { ...place, port: portOf(await thread.hostPort) };
+    address = { ...address, port: portOf(await thread.hostPort) };
     threads.push(thread);
   }
   const [first] = threads;
@@ -58,15 +58,15 @@ export async function startProxyThreads(
   };
 }
 
-/** A thread that crashes at each start must not take the whole processor: the wait doubles with each crash. */
+/** The wait doubles with each crash, so that a thread that crashes at each start does not use a whole core. */
 const restartAfterMs = 100;
 const maxRestartAfterMs = 30_000;
 
 type StartData = Omit<ThreadData, 'config' | 'logLevel' | 'share' | 'certificates'>;
 
 /**
- * A thread that is started again when it crashes: out of memory, for example. The connections through it are lost, and everything
- * else of the process lives on, the containers of all sessions among it.
+ * A thread that is restarted when it crashes, for example out of memory. Its connections are lost; the rest of the process and the
+ * containers of all sessions keep running.
  */
 class SupervisedThread implements AsyncDisposable {
   readonly #deps: ComponentDeps;
@@ -96,7 +96,7 @@ class SupervisedThread implements AsyncDisposable {
 
   async ping(): Promise<void> {
     if (this.#problem) {
-      throw new Error(`A thread of the proxy has ended and starts again: ${this.#problem.message}`);
+      throw new Error(`A thread of the proxy has ended and is restarting: ${this.#problem.message}`);
     }
     await this.#thread.ask('ping');
   }
@@ -120,20 +120,22 @@ class SupervisedThread implements AsyncDisposable {
       (hostPort) => {
         this.#problem = undefined;
         this.#firstHostPort.resolve(hostPort);
-        // A thread that is started again listens where clients expect it.
-        this.#data = { ...this.#data, place: { ...this.#data.place, port: portOf(hostPort) } };
+        // A restarted thread listens on the same port.
+        this.#data = { ...this.#data, address: { ...this.#data.address, port: portOf(hostPort) } };
       },
       (error: unknown) => this.#firstHostPort.reject(error),
     );
     return thread;
   }
 
-  /** A thread that starts meanwhile has been given them. */
+  /** Sends new certificates to the thread. A thread that is starting already has them. */
   #useCertificates(certificates: readonly CertificatePair[]): void {
     const { log } = this.#deps;
     this.#thread.hostPort
       .then(async () => await this.#thread.ask('certificates', { certificates }))
-      .catch((error: unknown) => log.warn({ err: error, thread: this.#data.name }, 'A thread has no new certificates'));
+      .catch((error: unknown) =>
+        log.warn({ err: error, thread: this.#data.name }, 'A thread could not load new certificates'),
+      );
   }
 
   async #supervise(): Promise<void> {
@@ -144,7 +146,7 @@ class SupervisedThread implements AsyncDisposable {
       const error = await this.#thread.ended;
       if (this.#closing.signal.aborted) return;
       this.#problem = error;
-      log.fatal({ err: error, thread: this.#data.name }, 'A thread of the proxy has ended, it is started again');
+      log.fatal({ err: error, thread: this.#data.name }, 'A thread of the proxy has ended, restarting it');
       if (clock.now().getTime() - startedMs > maxRestartAfterMs) waitMs = restartAfterMs;
       await clock.sleep(waitMs, this.#closing.signal).catch(() => {});
       if (this.#closing.signal.aborted) return;

@@ -1,4 +1,4 @@
-/** A thread with a proxy, as the main thread sees it. */
+/** A handle of the main thread for a thread with a proxy. */
 import { Worker } from 'node:worker_threads';
 import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
 import type { Clock } from '../../core/clock/clock.ts';
@@ -6,10 +6,10 @@ import { ConfigError } from '../../core/config/settings.ts';
 import type { ThreadAnswers, ThreadData, ThreadMessage, ThreadRequest } from './messages.ts';
 import { threadHeap } from '../process/heap.ts';
 
-/** A thread that does not answer for this long is blocked. */
+/** A thread that does not answer for this long counts as blocked. */
 const answerLimitMs = 5_000;
 
-/** Runs until it is disposed or crashes. */
+/** A thread that runs until it is disposed or crashes. */
 export class RunningThread implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class RunningThread implements AsyncDisposable {
       workerData: data,
       transferList: [data.share.store?.port, data.share.bus].filter((port) => port !== undefined),
       name: data.name,
-      // A thread does not accept all options of its process (for example those of a test runner), and needs none.
+      // A thread accepts only some options of its process (a test runner sets others), and needs none.
       execArgv: [],
       resourceLimits: threadHeap(),
     });
@@ -37,7 +37,7 @@ export class RunningThread implements AsyncDisposable {
     this.#opened.promise.catch(() => {});
   }
 
-  /** Where the thread listens. Rejects with a `ConfigError` that the user can correct, or the error with which the thread ended. */
+  /** The thread's address. Rejects with a `ConfigError` if the user can correct the cause, otherwise with the error that ended the thread. */
   get hostPort(): Promise<string> {
     return this.#opened.promise;
   }
@@ -56,7 +56,7 @@ export class RunningThread implements AsyncDisposable {
     return await withTimeout(limit, async () => await this.#request(kind, more));
   }
 
-  /** Lets the proxy end its requests. A thread that does not answer any more is terminated. */
+  /** Lets the proxy finish its requests. Terminates a thread that stops answering. */
   [Symbol.asyncDispose](): Promise<void> {
     return (this.#closing ??= this.#close());
   }

@@ -1,17 +1,17 @@
-/** The proxy with its listener, in the main thread or in a thread of its own. */
+/** Opens the proxy with its listener, in the main thread or in a separate thread. */
 import type { SecureContexts } from '../../core/tls/secure-contexts.ts';
 import type { Proxy } from '../../proxy/index.ts';
 import { startProxy } from '../components/proxy.ts';
 import type { Roles } from '../config/roles.ts';
 import type { ThreadDeps } from '../drivers.ts';
-import { together } from '../process/closing.ts';
+import { closingTogether } from '../process/closing.ts';
 import { collectWithoutHelpers } from '../process/heap.ts';
-import type { ListenPlace } from '../process/listen-problem.ts';
+import type { ListenAddress } from '../process/listen-problem.ts';
 import { openListener } from '../process/listener.ts';
 
-/** A proxy that serves. */
+/** A proxy that accepts requests. */
 export interface ServingProxy extends AsyncDisposable {
-  /** Where it listens. */
+  /** Its address. */
   readonly hostPort: string;
   readonly handlers: Proxy;
 }
@@ -20,22 +20,22 @@ export interface ServeProxyOptions {
   /** The roles of the process. */
   readonly roles: Roles;
   readonly apiUrl: string;
-  readonly place: ListenPlace;
+  readonly address: ListenAddress;
   /** Whether other threads listen on the same port. */
   readonly reusePort?: boolean;
   /** The certificates, if the proxy speaks TLS. */
   readonly contexts?: SecureContexts | undefined;
 }
 
-/** As much as other proxies accept: applications put sessions into cookies, and states into URLs. */
+/** The limit of other proxies: applications store sessions in cookies and state in URLs. */
 const headBytes = 64 * 1024;
 
-/** Throws `ConfigError` with the setting to change if the proxy cannot listen. */
+/** Opens the proxy. Throws `ConfigError` with the setting to change if it cannot listen. */
 export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): Promise<ServingProxy> {
   await using opening = new AsyncDisposableStack();
   collectWithoutHelpers();
   const { config } = deps;
-  const { roles, apiUrl, place, reusePort = false, contexts } = options;
+  const { roles, apiUrl, address, reusePort = false, contexts } = options;
   // The proxy refuses requests without a host itself, and handles nothing that follows on their connection.
   const server = {
     requireHostHeader: false,
@@ -44,13 +44,13 @@ export async function serveProxy(deps: ThreadDeps, options: ServeProxyOptions): 
     reusePort,
     tls: contexts && { contexts, http2: true },
   };
-  const listener = opening.use(await openListener(place, server));
+  const listener = opening.use(await openListener(address, server));
   const proxy = opening.use(await startProxy(deps, roles, apiUrl));
   listener.open(proxy);
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
-  // The port is closed first: clients that the WebSockets ask to connect again must reach another proxy.
-  owned.use(together(proxy, listener));
+  // The port is closed first: clients whose WebSockets are closed must connect to another proxy.
+  owned.use(closingTogether(proxy, listener));
   let closing: Promise<void> | undefined;
   return {
     hostPort: listener.hostPort,

@@ -1,4 +1,4 @@
-/** What is measured of each thread with a component: how long its event loop is blocked, and its heap. */
+/** Measures each thread with a component: the delay of its event loop, and its heap. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import { Gauge } from 'prom-client';
@@ -6,7 +6,7 @@ import type { Metrics } from '../../core/metrics/metrics.ts';
 
 const quantiles = [0.5, 0.99];
 
-/** A hundred and more between two scrapes, and rarely enough for an idle process. */
+/** At least a hundred samples between two scrapes, and rare enough for an idle process. */
 const resolutionMs = 100;
 
 const nsPerSecond = 1e9;
