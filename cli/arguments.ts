@@ -3,13 +3,13 @@ import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { parseDuration } from './output/time-text.ts';
 import type { Session } from './session.ts';
 
-/** A whole number that is not negative. */
+/** A non-negative integer. */
 export function nonNegative(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It is no whole number.');
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It is not a whole number.');
   return Number(text);
 }
 
-/** `NAME=VALUE`, or `NAME` for the value of the own environment, so that a secret need not stand in the command line. */
+/** `NAME=VALUE`, or `NAME` for the value in this environment, which keeps a secret out of the command line. */
 export function variable({ io }: Session) {
   return (text: string, before: Readonly<Record<string, string>> | undefined): Record<string, string> => {
     const at = text.indexOf('=');
@@ -21,12 +21,12 @@ export function variable({ io }: Session) {
   };
 }
 
-/** An option that may be given several times. */
+/** An option that may be repeated. */
 export function several(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-/** A whole number of at least 1. */
+/** An integer of at least 1. */
 export function positive(text: string): number {
   const value = nonNegative(text);
   if (value === 0) throw new InvalidArgumentError('It must be at least 1.');
@@ -36,6 +36,6 @@ export function positive(text: string): number {
 /** A duration in seconds. */
 export function duration(text: string): number {
   const seconds = parseDuration(text);
-  if (!seconds) throw new InvalidArgumentError('It is no duration such as 90s, 15m, 12h or 30d.');
+  if (!seconds) throw new InvalidArgumentError('It is not a duration such as 90s, 15m, 12h or 30d.');
   return seconds;
 }

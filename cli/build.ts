@@ -1,4 +1,4 @@
-/** Bundles the command line into one file with its npm package. `node cli/build.ts [folder]`, by default into `cli/dist`. */
+/** Bundles the command line into one file, and makes its npm package: `node cli/build.ts [FOLDER]`, by default in `cli/dist`. */
 import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';

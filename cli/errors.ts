@@ -2,27 +2,27 @@
 import { constants } from 'node:os';
 import { BerthError } from '../client/index.ts';
 
-/** Exit codes. They are stable: scripts decide by them. */
+/** Exit codes. They are stable, because scripts depend on them. */
 export const exitCodes = {
   success: 0,
   error: 1,
   usage: 2,
   authentication: 4,
   notFound: 5,
-  /** As the program `timeout` exits. */
+  /** The exit code of the program `timeout`. */
   timeout: 124,
-  /** As shells report a program that SIGINT has ended. */
+  /** The code with which shells report a program that SIGINT has ended. */
   interrupted: 130,
   /** The same for SIGTERM. */
   terminated: 143,
 } as const;
 
-/** An error that the person or the script at the command line can solve. */
+/** An error whose cause the user can correct. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly code: string;
   readonly exitCode: number;
-  /** What to do about it. */
+  /** How to correct the cause. */
   readonly hint: string | undefined;
 
   constructor(code: string, message: string, options: { exitCode?: number; hint?: string; cause?: unknown } = {}) {
@@ -33,12 +33,12 @@ export class CliError extends Error {
   }
 }
 
-/** The command line was called in a way that can never work. */
+/** The error for an invalid command line. */
 export function usageError(message: string, hint?: string): CliError {
   return new CliError('Usage', message, { exitCode: exitCodes.usage, ...(hint !== undefined && { hint }) });
 }
 
-/** What the command line names does not exist. */
+/** The error for a name that does not exist. */
 export function notFound(code: string, message: string, hint?: string): CliError {
   return new CliError(code, message, { exitCode: exitCodes.notFound, ...(hint !== undefined && { hint }) });
 }
@@ -76,7 +76,7 @@ function rawReport(error: unknown): ErrorReport {
     const hint = hints[code] ?? (retryAfterMs === undefined ? undefined : `Try again in ${seconds(retryAfterMs)} s`);
     return { code, message, hint, status, id: id || undefined, exitCode: exitCodeOf(error) };
   }
-  // The client throws this for an argument that can never be right, and names it.
+  // The client throws a TypeError for an invalid argument, and its message begins with the argument's name.
   if (error instanceof TypeError && /^[\w.]+: /.test(error.message))
     return { code: 'Usage', message: error.message, exitCode: exitCodes.usage };
   const message = error instanceof Error ? error.message : String(error);
@@ -100,7 +100,7 @@ function exitCodeOf({ code, status }: BerthError): number {
   return code === 'TimedOut' ? exitCodes.timeout : exitCodes.error;
 }
 
-/** Removes access tokens: no error shows them, whatever has put them into its message. */
+/** Removes access tokens from the message of an error. */
 export function redact(text: string): string {
   return text.replaceAll(/berth_[a-z]{3}_[A-Za-z0-9]+/g, '[redacted]');
 }

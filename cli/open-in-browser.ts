@@ -1,4 +1,4 @@
-/** Opens a page in the browser of the person, where there is a desktop. */
+/** Opens a page in the user's browser, if there is a desktop. */
 import { spawn } from 'node:child_process';
 import type { Environment } from './config/file.ts';
 

@@ -20,7 +20,7 @@ export interface ProgramResult {
   readonly stderr: string;
 }
 
-/** Runs a program to its end and returns its output. Throws `ProgramMissing` if there is none. */
+/** Runs a program to its end and returns its output. Throws `ProgramMissing` if the program does not exist. */
 export async function runProgram(
   name: string,
   args: readonly string[],
@@ -35,14 +35,14 @@ export async function runProgram(
   return { code, stdout, stderr };
 }
 
-/** Runs a program whose output goes to our standard error, where it may draw. Its standard input is empty unless given. Returns its exit code. */
+/** Runs a program with its output on our standard error, so that it can draw progress. Its standard input is `input`, by default empty. */
 export async function showProgram(
   name: string,
   args: readonly string[],
   { input, ...options }: ProgramOptions & { readonly input?: Readable },
 ): Promise<number> {
   const child = started(name, args, { ...options, stdio: [input ? 'pipe' : 'ignore', 2, 2] });
-  // A program that exits without reading its input reports the reason itself. An input that breaks is our error.
+  // A program that exits without reading its input reports the reason itself. An input that fails is our error.
   const feeding = input && child.stdin ? pipeline(input, child.stdin) : undefined;
   feeding?.catch(() => {});
   const code = await exitOf(name, child, options);
@@ -50,7 +50,7 @@ export async function showProgram(
   return code;
 }
 
-/** Runs a program in our place: it has our standard streams. Returns its exit code. */
+/** Runs a program in place of this one, with our standard streams. Returns its exit code. */
 export async function inheritProgram(name: string, args: readonly string[], options: ProgramOptions): Promise<number> {
   return await exitOf(name, started(name, args, { ...options, stdio: 'inherit' }), { ...options, replacesUs: true });
 }
@@ -65,7 +65,7 @@ function started(
 }
 
 interface ExitOptions extends ProgramOptions {
-  /** Whether its exit code is ours, also after a signal, and its terminal. */
+  /** Whether it runs in our place: it has our terminal, and its exit code is ours, also after a signal. */
   readonly replacesUs?: boolean;
 }
 
@@ -75,7 +75,7 @@ async function exitOf(
   { signal, replacesUs = false }: ExitOptions,
 ): Promise<number> {
   const end = () => {
-    // Ctrl-C has reached both: a second signal would end the program at once.
+    // At a terminal, Ctrl-C signals both processes, and a second signal would end the program at once.
     if (!(replacesUs && process.stdin.isTTY && isInterruption(signal.reason))) child.kill('SIGTERM');
   };
   signal.addEventListener('abort', end, { once: true });

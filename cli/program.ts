@@ -22,7 +22,7 @@ import { examplesText } from './examples.ts';
 import type { Session } from './session.ts';
 import { version } from './version.ts';
 
-/** A command that can be called by another name, which help does not show, because existing tools call it so. */
+/** A command of the program. `hidden`: a name that existing tools use, and that help does not show. */
 interface Entry {
   readonly command: CommandUnknownOpts;
   readonly hidden?: boolean;
@@ -33,8 +33,8 @@ export function newProgram(session: Session): CommandUnknownOpts {
     .description('Push container images, connect to session backends, and look after them')
     .version(version, '-V, --version', 'print the version')
     .option('--json', 'print data as JSON; streams as one JSON object a line')
-    .option('--host <url>', 'the platform (BERTH_HOST; default: that of the last log-in)')
-    .option('--account <name>', 'the account (BERTH_ACCOUNT; default: that of the log-in)')
+    .option('--host <url>', 'the platform (BERTH_HOST; default: the platform of the last log-in)')
+    .option('--account <name>', 'the account (BERTH_ACCOUNT; default: the account of the log-in)')
     .addOption(new Option('--no-input', 'never ask, as without a terminal'))
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help about a command')
@@ -82,7 +82,7 @@ function entries(session: Session): Entry[] {
   ];
 }
 
-/** The options of all commands, without those that mean something else here (`berth dev --host`). */
+/** The options of all commands, except those that this command redefines (`berth dev --host`). */
 function visibleGlobalOptions(command: CommandUnknownOpts): Option[] {
   const help = new Help();
   help.showGlobalOptions = true;
@@ -90,7 +90,7 @@ function visibleGlobalOptions(command: CommandUnknownOpts): Option[] {
   return help.visibleGlobalOptions(command).filter(({ long }) => !own.has(long));
 }
 
-/** Adds a command with its subcommands, which get the settings of the program. */
+/** Adds a command with its subcommands, which inherit the settings of the program. */
 function add(parent: CommandUnknownOpts, command: CommandUnknownOpts, hidden: boolean): void {
   inherit(parent, command);
   parent.addCommand(command, { hidden });

@@ -1,8 +1,8 @@
-/** Questions at a terminal. Without a terminal, an error names the option that answers the question. */
+/** Asks questions at a terminal. Without a terminal, throws an error that names the option to use instead. */
 import { interruption, usageError } from './errors.ts';
 import type { Io } from './session.ts';
 
-/** A question, and what answers it without a terminal, such as `--yes`. */
+/** A question, and the option that answers it without a terminal, such as `--yes`. */
 export interface Question {
   readonly message: string;
   readonly instead: string;
@@ -19,7 +19,7 @@ export class Prompts {
     this.#allowed = allowed;
   }
 
-  /** Whether a person can be asked. */
+  /** Whether the user can be asked. */
   get canAsk(): boolean {
     return this.#allowed && this.#io.stdin.isTTY && this.#io.stderr.isTTY;
   }
@@ -51,7 +51,7 @@ export class Prompts {
 
   #common() {
     const { stderr } = this.#io;
-    // The terminals of containers and of `script` may report no size, and each character would get a line of its own.
+    // Terminals of containers and of `script` may report no size, and then each character would be on a separate line.
     if (stderr.columns === 0) Object.assign(stderr, { columns: 80, rows: 24 });
     return { input: this.#io.stdin, output: stderr, signal: this.#signal };
   }

@@ -1,4 +1,4 @@
-/** The few requests to the registry that the service API has no endpoint for. */
+/** Requests to the registry, for operations without an endpoint in the service API. */
 import { BerthError } from '../client/index.ts';
 import { isLoopback } from './config/host.ts';
 import { CliError, exitCodes } from './errors.ts';
@@ -35,7 +35,7 @@ export async function checkRegistry(session: Session): Promise<string> {
     await grant(session, repository, 'pull');
     return repository.url;
   }
-  return 'not tried, the account has no service yet';
+  return 'not checked, the account has no service yet';
 }
 
 async function repositoryOf(session: Session, service: string): Promise<Repository> {
@@ -45,19 +45,19 @@ async function repositoryOf(session: Session, service: string): Promise<Reposito
   return { url: `${await schemeOf(session, registry)}//${registry}`, name: service };
 }
 
-/** As docker: plain HTTP on this machine only, or where the API is on the same host without encryption. */
+/** Plain HTTP for this machine, as docker does, and for the host of an API without encryption; otherwise HTTPS. */
 async function schemeOf(session: Session, registry: string): Promise<'http:' | 'https:'> {
   const api = new URL(await session.host());
   const { hostname } = new URL(`http://${registry}`);
   return isLoopback(hostname) || (api.hostname === hostname && api.protocol === 'http:') ? 'http:' : 'https:';
 }
 
-/** A token of the registry for one action (the token specification of distribution). */
+/** Requests a grant of the registry for one action (the token specification of distribution). */
 async function grant(session: Session, { url, name }: Repository, action: string): Promise<string> {
   const challenge = await send(session, `${url}/v2/`, {});
   const [, realm = '', serviceName = ''] =
     /realm="([^"]+)",service="([^"]+)"/.exec(challenge.headers.get('www-authenticate') ?? '') ?? [];
-  // The log-in is sent to the registry itself only.
+  // The access token is sent only to the registry itself.
   if (realm === '' || new URL(realm).origin !== new URL(url).origin) {
     throw new CliError('UnexpectedResponse', `${url} does not answer as Berth's registry`);
   }

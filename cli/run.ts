@@ -1,4 +1,4 @@
-/** Runs one command: parses the command line, ends it on signals, and reports its error. */
+/** Runs a command: parses the command line, stops at signals, and reports errors. */
 import { CommanderError } from 'commander';
 import { exitCodes, interruption, reportOf, usageError } from './errors.ts';
 import { Output } from './output/output.ts';
@@ -10,7 +10,7 @@ import type { Io } from './session.ts';
 export async function run(args: readonly string[], io: Io): Promise<number> {
   const stop = new AbortController();
   stopOnSignals(stop);
-  // A reader that has seen enough, such as `head`, is no error.
+  // A reader that closes the pipe early, such as `head`, is not an error.
   for (const stream of [io.stdout, io.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : exitCodes.error));
   }
@@ -21,14 +21,14 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.success;
     const report = reportOf(stop.signal.aborted ? stop.signal.reason : ownError(error));
-    // Parsing may have failed before it came to the option.
+    // Not from the session, because parsing may have failed before this option.
     const json = args.includes('--json');
     if (report.message !== '') new Output({ ...io, json }).error(report);
     return report.exitCode;
   }
 }
 
-/** The first signal ends the command in order, a second one at once. */
+/** The first signal stops the command in order, the second ends the process at once. */
 function stopOnSignals(stop: AbortController): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
@@ -46,10 +46,10 @@ function withSpaces([first = '', ...rest]: readonly string[]): string[] {
     : [first, ...rest].filter((arg, i) => i > 0 || arg !== '');
 }
 
-/** The parser's errors as ours: its suggestion becomes the hint. */
+/** Converts an error of the parser, whose suggestion becomes the hint. */
 function ownError(error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
-  // The help was printed, because the command has only subcommands.
+  // The command has only subcommands, so the parser has printed its help.
   if (error.code === 'commander.help') return usageError('');
   const [message = '', ...suggestion] = error.message.replace(/^error: /, '').split('\n');
   return usageError(message, suggestion.join(' ').replace(/^\((.*)\)$/, '$1') || undefined);

@@ -1,4 +1,4 @@
-/** Runs programs of the server, which are in a checkout or a container of Berth, and not in the npm package of the command line. */
+/** Runs programs of the server, which exist in a checkout or a container of Berth, but not in the npm package of the command line. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,9 +7,9 @@ import { inheritProgram } from './program-runner.ts';
 import type { Session } from './session.ts';
 
 /** For the description of each command that calls `runServer`. */
-export const needsCheckout = 'Runs in a checkout or a container of Berth only.';
+export const needsCheckout = 'Runs only in a checkout or a container of Berth.';
 
-/** Runs a program of the server in place of this one: its output is ours. */
+/** Runs a program of the server in place of this one, with our standard streams. */
 export async function runServer(
   session: Session,
   { program = 'main/berth.ts', args }: { readonly program?: string; readonly args: readonly string[] },
@@ -29,7 +29,7 @@ function serverFolder(): string {
   });
 }
 
-/** The variables of the command line are no settings of the server, which refuses what it does not know. */
+/** Removes the variables of the command line, because the server refuses unknown variables. */
 function serverEnvironment({
   BERTH_TOKEN: _token,
   BERTH_HOST: _host,

@@ -1,4 +1,4 @@
-/** What commands share: the platform, the account, the client, and what is printed. */
+/** The state that commands share: the platform, the account, the client and the output. */
 import type { ReadStream, WriteStream } from 'node:tty';
 import { BerthClient } from '../client/index.ts';
 import { hostUrl, defaultHost } from './config/host.ts';
@@ -9,7 +9,7 @@ import { Output } from './output/output.ts';
 import { Prompts } from './prompts.ts';
 import { version } from './version.ts';
 
-/** The process, as commands see it. */
+/** The environment and the streams of the process. */
 export interface Io {
   readonly env: Environment;
   readonly stdin: ReadStream;
@@ -18,19 +18,19 @@ export interface Io {
   readonly cwd: string;
 }
 
-/** The options that every command has. */
+/** The options of every command. */
 export interface GlobalOptions {
   readonly json?: boolean | undefined;
   readonly host?: string | undefined;
   readonly account?: string | undefined;
-  /** `false`: never ask. */
+  /** `false`: never ask questions. */
   readonly input?: boolean | undefined;
 }
 
 /** A log-in at a platform. */
 export interface ActiveLogin extends Login {
   readonly host: string;
-  /** Where the token comes from. */
+  /** The source of the token. */
   readonly source: 'BERTH_TOKEN' | 'file';
 }
 
@@ -42,9 +42,9 @@ export interface ServiceName {
 
 export class Session {
   readonly io: Io;
-  /** Aborts when a signal has ended the command. */
+  /** Aborts when a signal stops the command. */
   readonly signal: AbortSignal;
-  /** What the process exits with when the command has not failed. */
+  /** The exit code of the process if the command throws no error. */
   exitCode: number = exitCodes.success;
   #globals: GlobalOptions = {};
   #output: Output;
@@ -57,7 +57,7 @@ export class Session {
     this.#output = new Output({ ...io, json: false });
   }
 
-  /** Called with the options before the command runs. */
+  /** Sets the global options. Called before the command runs. */
   configure(globals: GlobalOptions): void {
     this.#globals = globals;
     this.#output = new Output({ ...this.io, json: globals.json ?? false });
@@ -76,7 +76,7 @@ export class Session {
     return loginsPath(this.io.env);
   }
 
-  /** The address of the platform: `--host`, `BERTH_HOST`, that of the last log-in, or this machine's. */
+  /** The address of the platform: `--host`, `BERTH_HOST`, the platform of the last log-in, or the default of this machine. */
   async host(): Promise<string> {
     if (this.#globals.host !== undefined) return hostUrl(this.#globals.host, '--host');
     const fromEnv = this.io.env['BERTH_HOST'];
@@ -84,7 +84,7 @@ export class Session {
     return (await readLogins(this.loginsPath)).current ?? defaultHost;
   }
 
-  /** The log-in at the platform; `undefined` if there is none. A stored token is used for its own platform only. */
+  /** The log-in at the platform; `undefined` if there is none. A stored token is only used for its own platform. */
   async findLogin(): Promise<ActiveLogin | undefined> {
     const host = await this.host();
     const token = this.io.env['BERTH_TOKEN']?.trim();
@@ -114,35 +114,35 @@ export class Session {
     return newClient(await this.host());
   }
 
-  /** The account: `--account`, `BERTH_ACCOUNT`, that of the log-in, or the only one that the token is valid for. */
+  /** The account: `--account`, `BERTH_ACCOUNT`, the account of the log-in, or the only account that the token is valid for. */
   async account(): Promise<string> {
     this.#account ??= this.namedAccount ?? (await this.#accountOfLogin());
     return this.#account;
   }
 
-  /** The account of commands that name none, if it is known without a request. */
+  /** The default account, if it can be determined without a request. */
   async defaultAccount(): Promise<string | undefined> {
     return this.namedAccount ?? accountOf(await this.login());
   }
 
-  /** The account that the command line or the environment names. */
+  /** The account from the command line or the environment. */
   get namedAccount(): string | undefined {
     return this.#globals.account ?? (this.io.env['BERTH_ACCOUNT'] || undefined);
   }
 
-  /** The service that a person means by `draw` or `acme/draw`. */
+  /** Resolves the argument `draw` or `acme/draw` to the full name of a service. */
   async service(name: string): Promise<string> {
     const [first = '', second, ...rest] = name.split('/');
     if (rest.length > 0 || first === '' || second === '')
-      throw usageError(`"${name}" is no service, use SERVICE or ACCOUNT/SERVICE`);
+      throw usageError(`"${name}" is not a service, use SERVICE or ACCOUNT/SERVICE`);
     return second === undefined ? `${await this.account()}/${first}` : `${first}/${second}`;
   }
 
-  /** The service and environment that a person means by `draw`, `draw/staging` or `acme/draw/staging`. */
+  /** Resolves the argument `draw`, `draw/staging` or `acme/draw/staging` to a service and an environment. */
   async serviceAndEnvironment(name: string): Promise<ServiceName> {
     const parts = name.split('/');
     if (parts.length > 3 || parts.includes('')) {
-      throw usageError(`"${name}" is no service, use SERVICE, SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT`);
+      throw usageError(`"${name}" is not a service, use SERVICE, SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT`);
     }
     const [environment, service = '', account] = parts.length === 1 ? [undefined, name] : parts.toReversed();
     return { service: `${account ?? (await this.account())}/${service}`, environment };
@@ -162,7 +162,7 @@ export class Session {
   }
 }
 
-/** The account of a log-in: the chosen one, or the start of an access token. */
+/** The account of a log-in: the chosen one, or the account in the access token. */
 function accountOf({ account, token }: Login): string | undefined {
   return account ?? /^(.+)\.[^.]+$/.exec(token)?.[1];
 }
@@ -173,13 +173,13 @@ export async function accountNames(client: BerthClient, signal: AbortSignal): Pr
   return accounts.map(({ name }) => name);
 }
 
-/** A client whose requests say which program sends them: the page that confirms a log-in shows it. */
+/** Creates a client with a user agent of its own, which the page that confirms a log-in shows. */
 export function newClient(url: string, token?: string): BerthClient {
   const headers = { 'user-agent': `berth-cli/${version} (${process.platform}; Node ${process.versions.node})` };
   return new BerthClient({
     url,
     token,
-    // A person waits: two seconds are enough for a platform that restarts a process.
+    // The user waits: about two seconds, enough for a platform that restarts a process.
     retries: 3,
     fetch: (input, init) =>
       fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...headers } }),

@@ -1,12 +1,12 @@
-/** A wait for a backend that says meanwhile why its container does not answer. */
+/** Waits for a backend, and reports meanwhile why its container does not answer. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BackendStatus, BerthClient } from '../client/index.ts';
 import type { Session } from './session.ts';
 
-/** The worker first looks after a second at what a container listens on, and then less and less often. */
+/** The worker first checks the ports of a container after a second, and then less and less often. */
 const checkMs = 2000;
 
-/** Rejects with `BackendEnded` if the backend ends before it is ready, and with `TimedOut`. */
+/** Rejects with `BackendEnded` if the backend ends before it is ready, and with `TimedOut` after `timeoutSeconds`. */
 export async function waitUntilReady(
   session: Session,
   backend: string,
@@ -24,7 +24,7 @@ export async function waitUntilReady(
   }
 }
 
-/** The stream of statuses does not repeat a status when its problem changes, so the status is read. */
+/** Polls the status, because the status stream sends no event when only the problem of a status changes. */
 async function warnOfProblems(
   { output }: Session,
   client: BerthClient,

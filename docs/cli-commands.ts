@@ -1,4 +1,4 @@
-/** The reference of the command line, as a page for people: made from its table of commands. */
+/** Generates the reference page of the command line from its table of commands. */
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { exitCodes } from '../cli/errors.ts';
 import { visible } from '../cli/commands/completion.ts';
@@ -12,7 +12,7 @@ const meanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   usage: 'the command line, or a value in it, is not valid',
   authentication: 'not logged in, or the log-in does not allow it',
   notFound: 'there is no such service, backend, image or key',
-  timeout: 'the time given was over',
+  timeout: 'the given time has expired',
   interrupted: 'stopped by Ctrl-C (SIGINT)',
   terminated: 'stopped by SIGTERM',
 };
@@ -27,8 +27,8 @@ export function cliText(): string {
   );
   return `# The command line
 
-\`berth\` pushes images, connects to backends and looks after a platform, over HTTP. \`npm run build:cli\` makes its npm package: one file
-without dependencies, for Node 20 or newer. In a checkout, \`bin/berth\` runs the same.
+\`berth\` pushes images, connects to backends and manages a platform, over HTTP. \`npm run build:cli\` makes its npm package: one file
+without dependencies, for Node 20 or newer. In a checkout, \`bin/berth\` runs the same commands.
 
 \`\`\`
 berth login --host https://berth.example
@@ -40,14 +40,14 @@ berth connect draw --key room-1 --wait
 
 - Data goes to standard output, messages to standard error. With \`--json\`, data is one line of JSON; streams (\`logs\`, \`metrics\`,
   \`audit\`, \`doctor\`) are one object a line. Errors are then \`{"error":{"code","message","hint","status","id"}}\` on standard error.
-- \`BERTH_HOST\`, \`BERTH_TOKEN\` and \`BERTH_ACCOUNT\` take the place of a log-in, for scripts; options override them. A stored token is sent to
-  the platform that it belongs to only.
-- Log-ins are kept in \`$XDG_CONFIG_HOME/berth/config.json\` (\`~/.config\` by default), which only its owner can read.
+- \`BERTH_HOST\`, \`BERTH_TOKEN\` and \`BERTH_ACCOUNT\` replace a log-in, for scripts; options override them. A stored token is sent only to
+  its own platform.
+- Log-ins are stored in \`$XDG_CONFIG_HOME/berth/config.json\` (\`~/.config\` by default), which only its owner can read.
 - Without a terminal, or with \`--no-input\`, a command never asks: it fails and names the option that answers the question.
-- Secrets never stand in the command line, where every user of the machine can read them: they come from standard input, a file or a variable.
+- Commands read secrets from standard input, a file or a variable, never from the command line, which every user of the machine can read.
 - Text from servers and containers cannot control the terminal: control characters are shown as escapes, such as \`\\x1b\`.
-- \`NO_COLOR\`, \`CLICOLOR\` and \`CLICOLOR_FORCE\` decide about colours.
-- The names that existing tools use are accepted: \`spawn\`, \`terminate\`, \`images\`, \`service images\`, \`backend:list\` and so on.
+- \`NO_COLOR\`, \`CLICOLOR\` and \`CLICOLOR_FORCE\` control colours.
+- The names of commands in existing tools are accepted: \`spawn\`, \`terminate\`, \`images\`, \`service images\`, \`backend:list\` and so on.
 
 | exit code | meaning |
 |---|---|

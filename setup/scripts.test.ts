@@ -122,10 +122,10 @@ test('bin/berth runs from any folder and through a symbolic link', async () => {
     const { code, stderr } = await tryCommand(program, ['serve', '--role', 'api'], { cwd: folder });
     expect([code, stderr]).toEqual([2, expect.stringContaining('Usage: berth dev')]);
   }
-  // One text for each command, wherever it runs in the end.
+  // The help of a command is the same, whether cli/ or main/ runs it.
   for (const command of ['start', 'dev', 'serve']) {
     const help = await runCommand(berth, [command, '--help'], { cwd: folder });
-    const words = new RegExp(`^Usage: berth ${command} .*checkout or a container of Berth only`);
+    const words = new RegExp(`^Usage: berth ${command} .*only in a checkout or a container of Berth`);
     expect(help.replaceAll(/\s+/g, ' ')).toMatch(words);
   }
 });

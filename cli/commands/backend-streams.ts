@@ -9,10 +9,10 @@ import type { Session } from '../session.ts';
 export function logsCommand(session: Session) {
   const command = new Command('logs')
     .summary('print the log of a backend')
-    .description('Prints the log of a backend, also after its end: the stored lines, with --follow then each new one.')
+    .description('Prints the stored log of a running or ended backend. With --follow, prints new lines, too.')
     .argument('<backend>', 'the ID of a backend')
     .option('-f, --follow', 'continue until the backend has ended')
-    .option('--after <id>', 'only lines after this one, an ID that --json prints')
+    .option('--after <id>', 'only lines after the line with this ID, which --json prints')
     .action(async (backend, { follow, after }) => {
       const { output, signal } = session;
       const client = await session.client();
@@ -39,7 +39,7 @@ export function metricsCommand(session: Session) {
     });
 }
 
-/** CPU as a percentage of one core is not known here: the number of cores is the node's. */
+/** CPU is shown as a percentage of the node, because the record does not contain the number of cores. */
 function metricsText({ cpu_used, sys_cpu, mem_used, mem_limit }: Metrics): string {
   const cpu = sys_cpu === 0 ? 0 : (cpu_used / sys_cpu) * 100;
   return `CPU ${cpu.toFixed(1).padStart(5)} % of the node   memory ${sizeText(mem_used)} of ${sizeText(mem_limit)}`;

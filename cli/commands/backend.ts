@@ -1,4 +1,4 @@
-/** `berth backend`: what runs, and what it prints. */
+/** `berth backend`: shows and stops backends. */
 import { Command } from '@commander-js/extra-typings';
 import type { Backend, BackendListItem, BackendStatus, RunningBackend, Traffic } from '../../client/index.ts';
 import { duration, positive } from '../arguments.ts';
@@ -22,7 +22,7 @@ export function backendCommand(session: Session) {
     .addCommand(stopCommand(session, 'stop').alias('terminate'));
 }
 
-/** Enough to find the backend that a person looks for, and soon printed. */
+/** Enough to find a recent backend, and quickly printed. */
 const defaultLimit = 50;
 
 function listCommand(session: Session) {
@@ -30,7 +30,7 @@ function listCommand(session: Session) {
     .alias('ls')
     .summary('list backends, newest first')
     .description(
-      'Lists the running backends of the account, or the backends of a service, ended ones included; newest first.',
+      'Lists the running backends of the account, or all backends of a service, including ended ones; newest first.',
     )
     .argument('[service]', 'SERVICE or ACCOUNT/SERVICE')
     .option('--since <duration>', 'with a service: only backends that were spawned in this time, such as 12h', duration)
@@ -123,8 +123,8 @@ function statusText({ status, termination_reason: reason, exit_error: failed }: 
 
 function trafficCommand(session: Session) {
   return new Command('traffic')
-    .summary('print what a backend has received and sent')
-    .description('Prints how many requests a backend has had so far, what it has received and sent, and what is open.')
+    .summary('print the traffic of a backend')
+    .description('Prints the number of requests, bytes and open connections of a backend.')
     .argument('<backend>', 'the ID of a backend')
     .action(async (backend) => {
       const client = await session.client();
@@ -144,11 +144,11 @@ function trafficText(counted: Traffic): string {
   });
 }
 
-/** `stop`, which existing tools call `terminate`. */
+/** `backend stop`; existing tools call it `terminate`. */
 export function stopCommand(session: Session, name: string) {
   const command = new Command(name)
     .summary('stop backends')
-    .description('Stops backends: with SIGTERM, so that they can save, or by force.')
+    .description('Stops backends with SIGTERM, so that they can save data, or by force.')
     .argument('<backends...>', 'the IDs of backends')
     .option('-f, --force', 'stop at once, without SIGTERM')
     .option('-w, --wait', 'wait until they have ended')

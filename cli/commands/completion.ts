@@ -4,7 +4,7 @@ import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { withExamples } from '../examples.ts';
 import type { Session } from '../session.ts';
 
-/** Each shell asks the program what may follow, so that the scripts stay right when the program changes. */
+/** The scripts call the program for the candidates, so that they stay correct when the program changes. */
 const scripts = {
   bash: `_berth() {
   local IFS=$'\\n'
@@ -41,7 +41,7 @@ export function completionCommand({ io }: Session) {
   );
 }
 
-/** What the scripts call: prints what may stand in place of the last word. */
+/** The command that the scripts call: prints the candidates for the last word. */
 export function completeCommand({ io }: Session) {
   return new Command('complete')
     .argument('[words...]')
@@ -52,7 +52,7 @@ export function completeCommand({ io }: Session) {
     });
 }
 
-/** The words that may stand in place of the last one. */
+/** The candidates for the last word. */
 export function completions(program: CommandUnknownOpts, words: readonly string[]): string[] {
   const typed = words.at(-1) ?? '';
   let command = program;

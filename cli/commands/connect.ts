@@ -31,9 +31,9 @@ export function connectCommand(session: Session) {
     .summary('get a URL to a backend')
     .description('Prints a URL to the backend that holds a key, or to a new backend of the service.')
     .argument('<service>', 'SERVICE, SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT')
-    .option('-k, --key <key>', 'connect to the backend that holds the key, or spawn one that does')
-    .option('-u, --user <name>', 'the user, which the backend reads in x-verified-username')
-    .option('-a, --auth <json>', 'an object, which the backend reads in x-verified-user-data', jsonObject)
+    .option('-k, --key <key>', 'connect to the backend that holds the key, or spawn one that holds it')
+    .option('-u, --user <name>', 'the user, which the backend gets in x-verified-username')
+    .option('-a, --auth <json>', 'an object, which the backend gets in x-verified-user-data', jsonObject)
     .option('--no-spawn', 'fail if no running backend holds the key')
     .option('-t, --tag <tag>', 'the image of a new backend: a tag or a digest')
     .option(
@@ -42,8 +42,8 @@ export function connectCommand(session: Session) {
       variable(session),
     )
     .option('-c, --cluster <name>', 'the cluster of a new backend')
-    .option('-i, --max-idle-seconds <seconds>', 'how long a new backend runs on without connections', nonNegative)
-    .option('-l, --lifetime-limit-seconds <seconds>', 'how long a new backend runs at most', nonNegative)
+    .option('-i, --max-idle-seconds <seconds>', 'how long a new backend runs without connections', nonNegative)
+    .option('-l, --lifetime-limit-seconds <seconds>', 'how long a new backend may run', nonNegative)
     .addOption(new Option('--url-form <form>', 'the form of the URL').choices(['host', 'path'] as const))
     .option('-w, --wait', 'wait until the backend is ready')
     .option('--timeout <seconds>', 'with --wait: how long to wait', nonNegative)
@@ -66,13 +66,13 @@ export async function connect(session: Session, name: string, options: ConnectOp
     .connect(service, requestOf(options), { environment, signal })
     .catch((error: unknown) => explain(error, name));
   const { backend_id: backend } = answer;
-  // Its environment stays usable when the wait fails or is interrupted.
+  // Printed before the wait, so that the user has the ID if the wait fails or is interrupted.
   if (options.wait) output.message(`${answer.spawned ? 'Spawned' : 'Found'} ${backend}, waiting until it is ready…`);
   const { status } = options.wait ? await waitUntilReady(session, backend, options.timeout) : answer;
   printConnection(session, { ...answer, status });
   if (!options.open) return;
   const opened = await openInBrowser(answer.ready_url || answer.url, session.io.env);
-  if (!opened) output.warning('No browser was found here: open the URL yourself');
+  if (!opened) output.warning('No browser was found: open the URL yourself');
 }
 
 function printConnection({ output }: Session, answer: ConnectResponse): void {
@@ -103,7 +103,7 @@ function requestOf(options: ConnectOptions): ConnectRequest {
   };
   const isConfigured = Object.keys(spawn).length > 0;
   if (!options.spawn && isConfigured)
-    throw usageError('--no-spawn starts no backend, so it allows no option of a new one');
+    throw usageError('--no-spawn starts no backend, so options for a new backend are not allowed');
   if (!options.spawn && key === undefined) throw usageError('--no-spawn needs --key');
   return {
     ...(key !== undefined && { key }),
@@ -114,7 +114,7 @@ function requestOf(options: ConnectOptions): ConnectRequest {
   };
 }
 
-/** Two parts may be meant as account and service. */
+/** Adds a hint to the error, because a user may write ACCOUNT/SERVICE where SERVICE/ENVIRONMENT is expected. */
 function explain(error: unknown, name: string): never {
   if (error instanceof BerthError && error.code === 'ServiceNotFound' && name.split('/').length === 2) {
     const { status, id } = error;
@@ -132,5 +132,5 @@ function jsonObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {}
-  throw new InvalidArgumentError('It is no JSON object.');
+  throw new InvalidArgumentError('It is not a JSON object.');
 }

@@ -1,4 +1,4 @@
-/** `berth doctor`: finds out why something does not work. */
+/** `berth doctor`: checks why commands fail. */
 import { stat } from 'node:fs/promises';
 import { Command } from '@commander-js/extra-typings';
 import { readLogins } from '../config/file.ts';
@@ -20,11 +20,11 @@ interface Finding {
 
 interface Check {
   readonly name: string;
-  /** Returns what was found. */
+  /** Returns a description of the result. */
   readonly run: (session: Session) => Promise<string>;
-  /** A failure stops only some commands. */
+  /** Whether a failure affects only some commands. */
   readonly optional?: boolean;
-  /** The checks after this one make no sense if it fails. */
+  /** The check that must succeed before this one. */
   readonly needs?: string;
 }
 
@@ -41,7 +41,7 @@ const checks: readonly Check[] = [
 
 export function doctorCommand(session: Session) {
   return new Command('doctor')
-    .summary('check what commands need')
+    .summary('check the requirements of commands')
     .description(
       'Checks the configuration, the platform, the log-in, the registry and Docker. Exits with 1 if a check fails.',
     )
@@ -116,7 +116,7 @@ async function openApiDocument(
   }
 }
 
-/** Tokens expire by the clock of the platform, and TLS certificates by this one. */
+/** Tokens expire by the platform's clock, and TLS certificates by this machine's clock. */
 const toleranceMs = 60_000;
 
 async function clock(session: Session): Promise<string> {

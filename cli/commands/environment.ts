@@ -55,7 +55,7 @@ function createCommand(session: Session) {
 function deleteCommand(session: Session) {
   return new Command('delete')
     .summary('delete an environment')
-    .description('Deletes an environment of a service. Its backends run on.')
+    .description('Deletes an environment of a service. Its backends keep running.')
     .argument('<environment>', 'SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT')
     .option('-y, --yes', 'do not ask')
     .action(async (given, { yes = false }) => {

@@ -27,10 +27,10 @@ export function imageCommand(session: Session) {
     .addCommand(pullCommand(session));
 }
 
-/** A push a day for a month. */
+/** One push a day for a month. */
 const defaultLimit = 30;
 
-/** `image list`, which existing tools call `images`. */
+/** `image list`; existing tools call it `images`. */
 export function imagesCommand(session: Session) {
   return new Command('images')
     .summary('list the images of a service, newest first')
@@ -122,7 +122,7 @@ async function save(session: Session, response: Response, file: string | undefin
   progress.stop('Downloaded');
 }
 
-/** A part of an archive is worth nothing, and would look like an archive. */
+/** Writes a file, and deletes it if the download fails: part of an archive is useless, and looks like an archive. */
 async function writeWhole(bytes: Readable, path: string, signal: AbortSignal): Promise<void> {
   try {
     await pipeline(bytes, createWriteStream(path), { signal });
@@ -137,7 +137,7 @@ interface ImageReference {
   readonly reference: string;
 }
 
-/** The newest image with a tag, or that with a digest. */
+/** Finds the newest image with a tag, or the image with a digest. */
 async function findImage(
   { signal }: Session,
   client: BerthClient,

@@ -16,9 +16,9 @@ export function loginCommand(session: Session) {
   const command = new Command('login')
     .summary('log in to a platform')
     .description(
-      'Logs in through a browser, or with an access token from standard input, and makes the platform that of all commands.',
+      'Logs in with a browser, or with an access token from standard input. The platform becomes the default of all commands.',
     )
-    .argument('[account]', 'the account of commands that name none')
+    .argument('[account]', 'the default account of commands')
     .option('--token-stdin', 'read an access token from standard input')
     .option('--no-browser', 'only print the address of the page')
     .addOption(new Option('-t, --token <token>').hideHelp())
@@ -51,7 +51,7 @@ interface LoginOptions {
 
 async function login(session: Session, options: LoginOptions): Promise<void> {
   const host = await session.host();
-  if (!isPrivate(host)) session.output.warning(`${host} is not encrypted: others can read the token on its way`);
+  if (!isPrivate(host)) session.output.warning(`The connection to ${host} is not encrypted: others can read the token`);
   const login = options.tokenStdin ? await tokenFromInput(session) : await browserLogin(session, host, options.browser);
   const account = await chosenAccount(session, newClient(host, login.token), options.account);
   const logins = await readLogins(session.loginsPath);
@@ -70,12 +70,12 @@ async function tokenFromInput({ io }: Session): Promise<Login> {
   return { token };
 }
 
-/** Sends the person to a page that shows a code, and trades the code for a log-in. */
+/** Opens a page that shows a code to the user, and exchanges the code for a log-in. */
 async function browserLogin(session: Session, host: string, mayOpen: boolean): Promise<Login> {
   const { prompts, output, signal } = session;
   const client = await session.openClient();
   if (!prompts.canAsk) {
-    throw usageError('There is no terminal to ask for the code of the page', 'Use --token-stdin with an access token');
+    throw usageError('There is no terminal on which to ask for the code', 'Use --token-stdin with an access token');
   }
   const { token } = await client.logIns.beginCli({ signal });
   const page = `${host}/cli-login/${token}`;
@@ -84,17 +84,17 @@ async function browserLogin(session: Session, host: string, mayOpen: boolean): P
   output.message('Waiting for the page…');
   if ((await client.cliLoginStatus(token, { signal })) === 'expired') {
     throw new CliError('CliLoginNotFound', 'The log-in was not confirmed in time', {
-      hint: 'Begin again with "berth login"',
+      hint: 'Run "berth login" again',
     });
   }
   return await completed(session, client, token);
 }
 
-/** Asks for the code until it is right; the platform allows a few attempts. */
+/** Asks for the code until it is correct. The platform allows a few attempts. */
 async function completed({ prompts, output, signal }: Session, client: BerthClient, token: string): Promise<Login> {
   for (;;) {
     const code = await prompts.text({
-      message: 'Code that the page shows',
+      message: 'Code on the page',
       instead: '--token-stdin',
       validate: (given) => (/^\s*\d[\d\s]*$/.test(given) ? undefined : 'The code has six digits'),
     });
@@ -108,7 +108,7 @@ async function completed({ prompts, output, signal }: Session, client: BerthClie
   }
 }
 
-/** The account that commands use. Checks the token. `undefined`: the log-in has no account. */
+/** Chooses the default account, which also checks the token. `undefined`: the log-in has no account. */
 async function chosenAccount(
   session: Session,
   client: BerthClient,
@@ -121,7 +121,7 @@ async function chosenAccount(
     throw notFound('AccountNotFound', `The log-in is not valid for the account "${wanted}"`);
   }
   if (names.length <= 1) return names[0];
-  const message = `The log-in is valid for ${names.length} accounts. Which one do commands use?`;
+  const message = `The log-in is valid for ${names.length} accounts. Which one should commands use?`;
   return await session.prompts.select({ message, choices: names, instead: '--account NAME' });
 }
 
@@ -139,11 +139,11 @@ async function logout(session: Session): Promise<void> {
     ...(current !== undefined && current !== host && { current }),
     hosts: others,
   });
-  if (problem) session.output.warning(`The platform has not ended the log-in: ${problem.message}`);
+  if (problem) session.output.warning(`The platform could not end the log-in: ${problem.message}`);
   session.output.done({ host, logged_out: true }, `Logged out of ${host}`);
 }
 
-/** Ends the log-in at the platform. Returns why that failed: the log-in is deleted from this machine in any case. */
+/** Ends the log-in at the platform. Returns the error if that fails, because the log-in is deleted from this machine in any case. */
 async function ended(session: Session, host: string, { token, session: uuid }: Login): Promise<Error | undefined> {
   if (uuid === undefined) return undefined;
   try {

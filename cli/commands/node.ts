@@ -38,9 +38,9 @@ function listCommand(session: Session) {
 
 function drainCommand(session: Session) {
   const command = new Command('drain')
-    .summary('let a node accept no new backends')
+    .summary('stop a node from accepting new backends')
     .description(
-      'Lets a node accept no new backends, for example before its machine is updated. Its backends run on; "berth node list" shows how many are left.',
+      'Stops a node from accepting new backends, for example before an update of its machine. Its backends keep running; "berth node list" shows how many are left.',
     )
     .argument('<node>', 'the name of a node')
     .action(async (node) => {
@@ -54,7 +54,7 @@ function drainCommand(session: Session) {
 function undrainCommand(session: Session) {
   return new Command('undrain')
     .summary('let a node accept new backends again')
-    .description('Lets a node accept new backends again.')
+    .description('Lets a drained node accept new backends again.')
     .argument('<node>', 'the name of a node')
     .action(async (node) => {
       const client = await session.client();

@@ -37,10 +37,10 @@ export function pushCommand(session: Session) {
   const command = new Command('push')
     .summary('push an image')
     .description(
-      'Builds an image from a Dockerfile and pushes it for a service, or pushes an existing image, or an archive without Docker. Backends that are spawned from now on run it if their environment uses its tag.',
+      'Builds an image from a Dockerfile and pushes it for a service, or pushes an existing image, or an archive without Docker. New backends run the image if their environment uses its tag.',
     )
     .argument('<service>', 'SERVICE or ACCOUNT/SERVICE')
-    .argument('[image]', 'an image that Docker has; without it, one is built')
+    .argument('[image]', 'an existing image in Docker (default: build one)')
     .option('-f, --file <path>', 'the Dockerfile')
     .addOption(new Option('-d, --dockerfile <path>').hideHelp())
     .option('-c, --context <folder>', 'the folder of the build (default: the current folder)')
@@ -53,13 +53,13 @@ export function pushCommand(session: Session) {
     .option('--platform <platform>', 'the platform of the build, such as linux/amd64')
     .option('-t, --tag <tag>', 'the tag to set (default: latest; of an archive: the tags that it contains)')
     .option('-g, --include-git-commit', 'label the image with the git commit; refuses a working tree with changes')
-    .option('--allow-dirty', 'with --include-git-commit: allow changes that no commit has')
+    .option('--allow-dirty', 'with --include-git-commit: allow uncommitted changes')
     .option(
       '--archive <path>',
       'push an archive of "docker save", or an OCI layout (a folder or an archive), without Docker; -: standard input',
     )
     .option('--archive-image <image>', 'the name, tag or digest of the image, if the archive contains several')
-    .option('--create', 'create the service if there is none')
+    .option('--create', 'create the service if it does not exist')
     .action(async (service, image, { dockerfile, ...options }) => {
       await push(session, {
         service,
@@ -93,7 +93,7 @@ async function push(session: Session, { service: name, image, options }: PushReq
   session.output.message(`Connect to it with "berth connect ${safeText(name)}"`);
 }
 
-/** Options that have no effect would leave a person in the belief that they have. */
+/** Refuses options that would have no effect. */
 function checkOptions(image: string | undefined, options: PushOptions): void {
   const { archive, allowDirty, archiveImage, includeGitCommit } = options;
   const build = (['file', 'context', 'buildContext', 'buildArg', 'platform', 'includeGitCommit'] as const).find(
@@ -102,7 +102,7 @@ function checkOptions(image: string | undefined, options: PushOptions): void {
   if (image !== undefined && archive !== undefined) throw usageError('Push either an image or --archive');
   if ((image !== undefined || archive !== undefined) && build !== undefined) {
     throw usageError(
-      `--${kebab(build)} is an option of a build, and ${archive === undefined ? 'the image' : 'the archive'} is built already`,
+      `--${kebab(build)} is an option of a build, and ${archive === undefined ? 'the image' : 'the archive'} is already built`,
     );
   }
   if (archiveImage !== undefined && archive === undefined) throw usageError('--archive-image needs --archive');
@@ -134,13 +134,13 @@ async function pushFromArchive(
   service: string,
   options: PushOptions & { archive: string },
 ): Promise<Pushed> {
-  // The upload creates the service, so a name that is mistyped must be found before.
+  // The upload creates the service, so a mistyped name must be detected before.
   await imageName(session, service, options.create ?? false);
   const image = await pushArchive(session, service, options);
   return { service, tag: image.tag, digest: image.digest };
 }
 
-/** The name of a service's images in the registry. Creates the service if it may. */
+/** The name of a service's images in the registry. Creates the service if that is allowed. */
 async function imageName(session: Session, service: string, mayCreate: boolean): Promise<string> {
   const client = await session.client();
   const { signal } = session;

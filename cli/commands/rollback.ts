@@ -7,9 +7,9 @@ import type { Session } from '../session.ts';
 
 export function rollbackCommand(session: Session) {
   const command = new Command('rollback')
-    .summary('let new backends run the image that was pushed before')
+    .summary('set the image of new backends to the previously pushed one')
     .description(
-      'Sets the image of an environment to the one that was pushed before the current one. Running backends are not stopped: "berth service stop-all" does that.',
+      'Sets the image of an environment to the one that was pushed before the current one. Running backends continue; "berth service stop-all" stops them.',
     )
     .argument('<service>', 'SERVICE, SERVICE/ENVIRONMENT or ACCOUNT/SERVICE/ENVIRONMENT')
     .action(async (name) => await rollBack(session, name));
@@ -34,13 +34,13 @@ async function rollBack(session: Session, name: string): Promise<void> {
   await client.setImage(service, to.digest, { environment: environmentName, signal });
   output.done(
     { service, environment: environmentName, from: from.digest, to: to.digest },
-    `New backends of ${service}/${environmentName} run ${to.digest}, pushed ${to.upload_time}, and no more ${from.digest}`,
+    `New backends of ${service}/${environmentName} run ${to.digest}, pushed ${to.upload_time}, instead of ${from.digest}`,
   );
 }
 
 /**
- * The image that an environment runs, and the newest other one that was pushed before it. A tag means the newest image that was pushed
- * with it, and of the others only those with that tag count.
+ * The image that an environment runs, and the image that was pushed before it. If the environment names a tag, the current image is the
+ * newest one with this tag, and only earlier images with the same tag count.
  */
 async function step(images: AsyncIterable<Image>, current: string): Promise<{ from?: Image; to?: Image }> {
   let from: Image | undefined;

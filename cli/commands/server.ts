@@ -30,12 +30,12 @@ export function serveCommand(session: Session) {
   return withExamples(command, 'serve', 'serve --roles api,proxy');
 }
 
-/** Its options are those of `main/dev/settings.ts`. */
+/** The same options as in `main/dev/settings.ts`. */
 export function devCommand(session: Session) {
   const command = new Command('dev')
     .summary('serve the image of a folder while you work on it (in a checkout of Berth)')
     .description(
-      `Builds the Dockerfile of this folder, and serves its image on this machine as the platform would: connects need no access token, for any account and service. Builds again when files change. On a terminal, it shows backends, keys, connections and logs. docs/dev.md says more. ${needsCheckout}`,
+      `Builds the Dockerfile of this folder, and serves its image on this machine as the platform would. Connects need no access token, and work for any account and service. Builds again when files change. On a terminal, shows backends, keys, connections and logs. See docs/dev.md. ${needsCheckout}`,
     )
     .option('-f, --file <path>', 'the Dockerfile (default: Dockerfile in the context)')
     .option('-c, --context <folder>', 'the folder of the build (default: the current folder)')
@@ -48,7 +48,7 @@ export function devCommand(session: Session) {
     .option('--no-screen', 'write plain lines on a terminal, too')
     .option('--config <path>', 'the file with settings (default: berth.config.json, if there is one)')
     .action(async ({ buildArg = [], watch, screen, ...options }, { parent }) => {
-      // The parser takes `--host` for the option of all commands.
+      // The parser reads `--host` as the option of all commands.
       const { host } = (parent?.opts() ?? {}) as { host?: string };
       const named = Object.entries({ ...options, host }).flatMap(([name, value]) =>
         value === undefined ? [] : [`--${name}`, value],

@@ -29,7 +29,7 @@ export function serviceCommand(session: Session) {
       .addCommand(useImageCommand(session))
       .addCommand(rollbackCommand(session))
       .addCommand(stopAllCommand(session))
-      // Existing tools have these commands here.
+      // For compatibility with existing tools.
       .addCommand(connectCommand(session), { hidden: true })
       .addCommand(spawnCommand(session), { hidden: true })
       .addCommand(imagesCommand(session), { hidden: true })
@@ -95,14 +95,14 @@ export function environmentsTable(environments: Service['environments']): string
 function deleteCommand(session: Session) {
   const command = new Command('delete')
     .summary('delete a service with its images')
-    .description('Deletes a service: its backends are stopped, its images deleted.')
+    .description('Deletes a service: stops its backends and deletes its images.')
     .argument('<service>', 'SERVICE or ACCOUNT/SERVICE')
     .option('-y, --yes', 'do not ask')
     .action(async (given, { yes = false }) => {
       const client = await session.client();
       const service = await session.service(given);
       const name = service.slice(service.indexOf('/') + 1);
-      // A service that does not exist needs no consent.
+      // Fails before the confirmation if the service does not exist.
       await client.service(service, { signal: session.signal });
       const what = `This deletes the service ${service}, stops its backends and deletes its images.`;
       await confirmDeletion(session, { what, name, yes });
@@ -112,7 +112,7 @@ function deleteCommand(session: Session) {
   return withExamples(command, 'service delete draw', 'service delete draw --yes');
 }
 
-/** Existing tools have the image as an option. */
+/** `--image` is for compatibility with existing tools. */
 export function useImageCommand(session: Session) {
   const command = new Command('use-image')
     .summary('set the image that new backends run')

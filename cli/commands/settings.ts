@@ -24,11 +24,9 @@ interface SettingsOptions {
 export function settingsCommand(session: Session) {
   const command = new Command('settings')
     .summary('show or change the settings of a service')
-    .description(
-      'Shows the settings of a service, after changing those that options name. They hold for backends that are spawned from then on.',
-    )
+    .description('Shows the settings of a service. Options change settings first; changes apply to new backends.')
     .argument('<service>', 'SERVICE or ACCOUNT/SERVICE')
-    .option('-s, --set <name=value>', 'a setting by its name in the API, such as port=3000; may be repeated', setting)
+    .option('-s, --set <name=value>', 'a setting with its name in the API, such as port=3000; may be repeated', setting)
     .option('--unset <name>', "restore the platform's default of a setting, may be repeated", several)
     .option(
       '-e, --env <name=value>',
@@ -38,11 +36,11 @@ export function settingsCommand(session: Session) {
     .option('--unset-env <name>', 'delete a variable, may be repeated', several)
     .option(
       '--secret <name[=@file]>',
-      'a secret variable: the value of this environment, of a file, or with NAME=- of standard input',
+      'a secret variable, with its value from this environment, from a file, or with NAME=- from standard input',
       several,
     )
     .option('--unset-secret <name>', 'delete a secret variable, may be repeated', several)
-    .option('--public', 'let images be pulled without a log-in')
+    .option('--public', 'allow pulling images without a log-in')
     .option('--no-public', 'require a log-in to pull images')
     .action(async (name, options) => await settings(session, name, options));
   return withExamples(
@@ -68,7 +66,7 @@ async function settings(session: Session, name: string, options: SettingsOptions
   output.data({ ...current, public: isPublic }, settingsText(current, isPublic));
 }
 
-/** A request with the changes. Settings that this version does not know can be set by their names, too. */
+/** Builds the request. It may contain settings that this version of the command line does not know. */
 async function changeOf(session: Session, options: SettingsOptions): Promise<ServiceSettingsChange> {
   const unset = Object.fromEntries((options.unset ?? []).map((name) => [name, null]));
   const deleted = (names: readonly string[] = []) => Object.fromEntries(names.map((name) => [name, null]));
@@ -82,7 +80,7 @@ async function changeOf(session: Session, options: SettingsOptions): Promise<Ser
   };
 }
 
-/** Secrets never stand in the command line, where every user of the machine could read them. */
+/** Reads secrets. Refuses values in the command line, which every user of the machine can read. */
 async function secretsOf({ io }: Session, given: readonly string[]): Promise<Record<string, string>> {
   const secrets: Record<string, string> = {};
   for (const each of given) {
@@ -109,12 +107,12 @@ async function readSecret(cwd: string, path: string): Promise<string> {
   });
 }
 
-/** Editors and `echo` end a file with a newline that is no part of the secret. */
+/** Removes the newline that editors and `echo` add to the end of a file. */
 function withoutNewline(value: string): string {
   return value.replace(/\r?\n$/, '');
 }
 
-/** `name=value`, where the value is JSON, or a text that is none. */
+/** Parses `name=value`. A value that is not JSON is a text. */
 function setting(given: string, before: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const [, name = '', value = ''] = /^([a-z][a-z0-9_]*)=(.*)$/s.exec(given) ?? [];
   if (name === '') throw new InvalidArgumentError('Use NAME=VALUE.');

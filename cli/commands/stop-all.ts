@@ -7,7 +7,7 @@ export function stopAllCommand(session: Session) {
   const command = new Command('stop-all')
     .alias('terminate-backends')
     .summary('stop all backends of a service')
-    .description('Stops the backends of a service, for example after a push: the next connects spawn new ones.')
+    .description('Stops the backends of a service, for example after a push. The next connects spawn new backends.')
     .argument('<service>', 'SERVICE or ACCOUNT/SERVICE')
     .option('-n, --dry-run', 'only count the backends')
     .option('-f, --force', 'stop at once, without SIGTERM')

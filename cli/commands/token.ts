@@ -26,11 +26,11 @@ type Scope = (typeof scopes)[number];
 function createCommand(session: Session) {
   const command = new Command('create')
     .summary('create an access token, and print it')
-    .description('Creates an access token, and prints it. It is shown this once.')
-    .argument('<name>', 'what the token is for')
+    .description('Creates an access token, and prints it. The token is shown only once.')
+    .argument('<name>', 'a name that describes the purpose of the token')
     .option('--scope <scope>', `what it allows: ${scopes.join(', ')}; may be repeated`, several)
     .option('--service <service>', 'the only service that it is valid for, may be repeated', several)
-    .option('--expires <duration>', 'for how long it is valid, such as 30d (default: until it is revoked)', duration)
+    .option('--expires <duration>', 'how long it is valid, such as 30d (default: until it is revoked)', duration)
     .action(async (name, { scope, service, expires }) => {
       const client = await session.client();
       const wanted = {
@@ -41,7 +41,7 @@ function createCommand(session: Session) {
       };
       const created = await client.tokens.create(await session.account(), wanted, { signal: session.signal });
       session.output.data(created, created.token);
-      session.output.message(`Created the token ${safeText(created.id)}. It is shown this once`);
+      session.output.message(`Created the token ${safeText(created.id)}. It is shown only once`);
     });
   return withExamples(
     command,
@@ -88,7 +88,7 @@ function tokensTable(tokens: readonly AccessToken[]): string {
 function revokeCommand(session: Session) {
   return new Command('revoke')
     .summary('revoke an access token')
-    .description('Revokes an access token: within a second, no process accepts it, and its open streams end.')
+    .description('Revokes an access token. Within a second, all processes refuse it, and its open streams end.')
     .argument('<id>', 'the ID of a token, from "berth token list"')
     .action(async (id) => {
       const client = await session.client();

@@ -5,10 +5,8 @@ import type { Session } from '../session.ts';
 
 export function whoamiCommand(session: Session) {
   return new Command('whoami')
-    .summary('show who is logged in')
-    .description(
-      'Shows the platform, the user and the accounts of the log-in. Fails if the log-in is not valid any more.',
-    )
+    .summary('show the current log-in')
+    .description('Shows the platform, the user and the accounts of the log-in. Fails if the log-in is no longer valid.')
     .action(async () => {
       const { host, user, source } = await session.login();
       const client = await session.client();

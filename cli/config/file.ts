@@ -1,4 +1,4 @@
-/** The file in which the command line keeps log-ins: readable by its owner only, replaced as a whole. */
+/** The file with the log-ins of the command line. Only its owner can read it, and each change replaces the whole file. */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -8,16 +8,16 @@ import { CliError } from '../errors.ts';
 /** A log-in at one platform. */
 export interface Login {
   readonly token: string;
-  /** The account of commands that name none. */
+  /** The default account of commands. */
   readonly account?: string;
-  /** Whose log-in it is; absent for an access token. */
+  /** The user who is logged in; absent for an access token. */
   readonly user?: string;
-  /** Names the log-in when it is ended; absent for an access token. */
+  /** The ID with which the log-in is ended; absent for an access token. */
   readonly session?: string;
 }
 
 export interface Logins {
-  /** The platform of commands that name none. */
+  /** The default platform of commands. */
   readonly current?: string;
   /** By the address of the platform. */
   readonly hosts: Readonly<Record<string, Login>>;
@@ -34,7 +34,7 @@ export function loginsPath(env: Environment): string {
   return join(base, 'berth', 'config.json');
 }
 
-/** Reads the log-ins. There are none without the file. A file that others can read is closed to them. */
+/** Reads the log-ins; there are none if the file does not exist. Removes the access of other users to the file. */
 export async function readLogins(path: string): Promise<Logins> {
   let text: string;
   try {
@@ -52,7 +52,7 @@ export async function readLogins(path: string): Promise<Logins> {
   });
 }
 
-/** Replaces the log-ins. After a crash at any time, the file is the old one or the new one. */
+/** Replaces the log-ins atomically: a crash leaves either the old or the new file. */
 export async function writeLogins(path: string, logins: Logins): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {

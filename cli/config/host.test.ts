@@ -13,13 +13,13 @@ test.each([
 });
 
 test.each(['', 'ftp://berth.example', 'https://user:secret@berth.example', 'https://berth.example/?a', 'a b'])(
-  '%j is no address, and the error names the option',
+  '%j is not an address, and the error names the option',
   (text) => {
     expect(() => hostUrl(text, '--host')).toThrow(/^--host: /);
   },
 );
 
-test('only HTTPS and this machine are private', () => {
+test('only HTTPS and connections to this machine are private', () => {
   expect(
     ['https://berth.example', 'http://localhost:7100', 'http://127.0.0.1', 'http://[::1]:1'].every(isPrivate),
   ).toBe(true);

@@ -1,14 +1,14 @@
 /** The address of a platform. */
 import { usageError } from '../errors.ts';
 
-/** Where `npm start` puts the API. */
+/** The address of the API after `npm start`. */
 export const defaultHost = 'http://127.0.0.1:7100';
 
 const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /**
- * The address of the API from what a person types. Without a scheme it is `https:`, on this machine `http:`. Throws a usage error
- * that names the option or variable it came from.
+ * Parses the address of an API that a user has typed. The default scheme is `https:`, and `http:` for this machine. Throws a usage
+ * error that names the option or variable `source`.
  */
 export function hostUrl(text: string, source: string): string {
   const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
@@ -27,7 +27,7 @@ export function hostUrl(text: string, source: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
 
-/** Whether what is sent there stays on this machine, or is encrypted. */
+/** Whether requests to an address are encrypted or stay on this machine. */
 export function isPrivate(host: string): boolean {
   const { protocol, hostname } = new URL(host);
   return protocol === 'https:' || isLoopback(hostname);

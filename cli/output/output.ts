@@ -1,4 +1,4 @@
-/** What the command line prints: data on standard output, messages on standard error. */
+/** Prints data to standard output and messages to standard error. */
 import { createColors } from 'picocolors';
 import { redact } from '../errors.ts';
 import type { ErrorReport } from '../errors.ts';
@@ -22,9 +22,9 @@ export interface OutputOptions {
 
 export class Output {
   readonly json: boolean;
-  /** The colours of standard output. */
+  /** Colours for standard output. */
   readonly colors: Colors;
-  /** The colours of standard error. */
+  /** Colours for standard error. */
   readonly messageColors: Colors;
   readonly #stdout: OutputStream;
   readonly #stderr: OutputStream;
@@ -43,12 +43,12 @@ export class Output {
     else if (text !== '') this.#stdout.write(`${text}\n`);
   }
 
-  /** Prints a message for the person, which must be safe for a terminal. */
+  /** Prints a message, which must be safe for a terminal. */
   message(text: string): void {
     this.#stderr.write(`${text}\n`);
   }
 
-  /** Prints a result of which the data is `value`; without `--json` the sentence is a message, since scripts have the exit code. */
+  /** Prints a result: `value` as data with `--json`, otherwise the sentence as a message, because scripts use the exit code. */
   done(value: unknown, sentence: string): void {
     if (this.json) this.data(value, '');
     else this.message(safeText(sentence));

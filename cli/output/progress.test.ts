@@ -12,7 +12,7 @@ function opened(terminal: { isTTY: boolean; columns?: number; TERM?: string }) {
   return { progress, written, bytes: progress.counter() };
 }
 
-test('draws a bar on one row of a terminal, ten times a second at most, and removes it', () => {
+test('draws a bar on one row of a terminal, at most ten times a second, and removes it at the end', () => {
   const { progress, written, bytes } = opened({ isTTY: true });
   progress.start(2048);
   progress.step('sha256:1');
@@ -28,13 +28,13 @@ test('draws a bar on one row of a terminal, ten times a second at most, and remo
   ]);
 });
 
-test('never reaches the last column, where some terminals begin another row', () => {
+test('leaves the last column free, because some terminals wrap there', () => {
   const { progress, written } = opened({ isTTY: true, columns: 30 });
   progress.start(2048);
   expect(written.join('').slice('\r\u001b[K'.length)).toHaveLength(29);
 });
 
-test.each([{ isTTY: false }, { isTTY: true, TERM: 'dumb' }])('writes lines now and then with %j', (terminal) => {
+test.each([{ isTTY: false }, { isTTY: true, TERM: 'dumb' }])('prints a line every ten seconds with %j', (terminal) => {
   const { progress, written, bytes } = opened(terminal);
   progress.start(2048);
   bytes.write(Buffer.alloc(512));

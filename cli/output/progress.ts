@@ -1,17 +1,17 @@
-/** The progress of long work on standard error: a bar on a terminal, a line now and then elsewhere. */
+/** Shows progress on standard error: a bar on a terminal, otherwise a line every ten seconds. */
 import { Transform } from 'node:stream';
 import type { Io } from '../session.ts';
 import { safeText } from './safe-text.ts';
 
-/** Often enough to look alive, seldom enough for a slow terminal. */
+/** Often enough to look alive, and rare enough for a slow terminal. */
 const drawEveryMs = 100;
 
-/** In a log of a CI job. */
+/** Rare enough for the log of a CI job. */
 const lineEveryMs = 10_000;
 
 const barWidth = 24;
 
-/** Standard error, as far as progress needs it. */
+/** The parts of standard error that progress uses. */
 type ProgressStream = Pick<Io['stderr'], 'isTTY' | 'columns'> & { readonly write: (text: string) => unknown };
 
 export class Progress {
@@ -29,7 +29,7 @@ export class Progress {
     this.#draws = stderr.isTTY && env['TERM'] !== 'dumb';
   }
 
-  /** Starts; without a total, only the bytes are shown. */
+  /** Starts. Without a total, only the number of bytes is shown. */
   start(totalBytes: number | undefined): void {
     this.#total = totalBytes;
     this.#writtenAt = Date.now();
@@ -37,12 +37,12 @@ export class Progress {
     else this.#stderr.write(`${this.#label}\n`);
   }
 
-  /** Says what is being done now, such as the digest of a layer. */
+  /** Sets the name of the current step, such as the digest of a layer. */
   step(name: string): void {
     this.#step = safeText(name);
   }
 
-  /** Passes bytes through, and counts them. */
+  /** Returns a stream that passes bytes through and counts them. */
   counter(): Transform {
     return new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
@@ -61,7 +61,7 @@ export class Progress {
     else this.#stderr.write(`${this.#label}: ${this.#bytes()}\n`);
   }
 
-  /** On one row: the next picture could not replace one that goes on in a second row. */
+  /** Truncates the bar to one row, because the next frame could not replace a second row. */
   #draw(): void {
     const columns = this.#stderr.columns || 80;
     this.#stderr.write(`\r\u001b[K${this.#bar().slice(0, columns - 1)}`);
@@ -75,7 +75,7 @@ export class Progress {
   #bar(): string {
     if (!this.#total) return `${this.#bytes()} ${this.#label} ${this.#step}`;
     const filled = Math.min(barWidth, Math.floor((this.#done / this.#total) * barWidth));
-    // The bar first, because a narrow terminal shows the beginning only.
+    // The bar comes first, because a narrow terminal shows only the beginning.
     return `[${'='.repeat(filled)}${' '.repeat(barWidth - filled)}] ${this.#bytes()} ${this.#label} ${this.#step}`;
   }
 

@@ -10,18 +10,18 @@ test.each([
   ['NUL \0, DEL \u007f', String.raw`NUL \x00, DEL \x7f`],
   ['right to left \u202egnp.exe', String.raw`right to left \u202egnp.exe`],
   ['\u2028', String.raw`\u2028`],
-])('a terminal shows %j and obeys nothing of it', (text, safe) => {
+])('%j cannot control a terminal', (text, safe) => {
   expect(safeText(text)).toBe(safe);
 });
 
-test('a log line keeps its colours where colours are shown, and ends them', () => {
+test('a log line keeps its colours if colours are enabled, and resets them at its end', () => {
   const line = '\u001b[31mred\u001b[2J\u001b[0m plain';
   expect(safeLogLine(line, true)).toBe(`\u001b[31mred${String.raw`\x1b[2J`}\u001b[0m plain\u001b[0m`);
   expect(safeLogLine(line, false)).toBe(String.raw`red\x1b[2J plain`);
   expect(safeLogLine('nothing special', true)).toBe('nothing special');
 });
 
-test('JSON stays the same value, and has nothing that a terminal obeys', () => {
+test('JSON keeps its value, and contains no control characters', () => {
   const value = { text: '\u001b[2J \u009b2J \u202e \u007f "quoted" \\' };
   const json = safeJson(value);
   expect(JSON.parse(json)).toEqual(value);

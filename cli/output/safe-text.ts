@@ -1,19 +1,19 @@
-/** Makes text from servers and containers harmless: a terminal shows it and obeys none of it. */
+/** Escapes text from servers and containers, so that it cannot control the terminal. */
 
 /** Control characters, line and paragraph separators, and marks that change the direction of text. */
 const unsafe = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 const shortEscapes: Readonly<Record<string, string>> = { '\n': String.raw`\n`, '\r': String.raw`\r`, '\t': '\t' };
 
-/** The text on one line, with everything that a terminal would obey written as an escape. */
+/** Returns the text on one line, with control characters written as escapes. */
 export function safeText(text: string): string {
   return text.replaceAll(unsafe, (character) => shortEscapes[character] ?? escaped(character));
 }
 
-/** Colours and styles ("Select Graphic Rendition" of ECMA-48), which move nothing and change nothing else. */
+/** Colours and styles ("Select Graphic Rendition" of ECMA-48), which have no other effect. */
 const style = new RegExp(String.raw`(\u001b\[[\d;:]*m)`);
 
-/** A line of a log, like `safeText`. Where colours are shown, those of the application are kept until the end of the line. */
+/** Escapes a log line like `safeText`. If colours are enabled, keeps the application's colours until the end of the line. */
 export function safeLogLine(line: string, colors: boolean): string {
   const parts = line.split(style);
   if (parts.length === 1) return safeText(line);
@@ -21,7 +21,7 @@ export function safeLogLine(line: string, colors: boolean): string {
   return colors ? `${safe}\u001b[0m` : safe;
 }
 
-/** JSON on one line, in which characters that a terminal would obey are written as escapes of JSON. */
+/** Returns JSON on one line, with control characters written as JSON escapes. */
 export function safeJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     unsafe,

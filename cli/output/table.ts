@@ -10,7 +10,7 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
   return lines.map((line) => joined(line, widths)).join('\n');
 }
 
-/** Names and values, one pair a line. `undefined` and `null` leave a line out. */
+/** Names and values, one pair a line. A value of `undefined` or `null` is omitted. */
 export function fields(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
   const given = Object.entries(pairs).flatMap(([name, value]) =>
     value === undefined || value === null ? [] : [[`${name}:`, safeText(String(value))] as const],

@@ -7,7 +7,7 @@ const units: readonly (readonly [string, number])[] = [
   ['s', 1],
 ];
 
-/** How long ago a time was, such as `3 min ago`; `-` for none. */
+/** How long ago a time was, such as `3 min ago`; `-` without a time. */
 export function ago(time: string | null | undefined, now = Date.now()): string {
   if (time === null || time === undefined) return '-';
   const seconds = Math.max(0, Math.floor((now - Date.parse(time)) / 1000));
@@ -16,7 +16,7 @@ export function ago(time: string | null | undefined, now = Date.now()): string {
   return `${Math.floor(seconds / size)} ${unit} ago`;
 }
 
-/** Seconds of a duration such as `90`, `90s`, `15m`, `12h` or `30d`; `undefined` if it is none. */
+/** Parses a duration such as `90`, `90s`, `15m`, `12h` or `30d` into seconds; `undefined` if it is invalid. */
 export function parseDuration(text: string): number | undefined {
   const [, digits = '', unit = 's'] = /^(\d{1,10})(s|m|min|h|d)?$/.exec(text) ?? [];
   if (digits === '') return undefined;

@@ -1,4 +1,4 @@
-/** Pushes an image without Docker: an archive, or the folder of an OCI layout, which is packed on the way. */
+/** Pushes an image without Docker: uploads an archive, or packs the folder of an OCI layout during the upload. */
 import { createReadStream } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -18,7 +18,7 @@ interface ArchiveOptions {
 
 type ArchiveType = 'application/x-tar' | 'application/gzip' | 'application/zstd';
 
-/** Bytes to send, and how many, if that is known. */
+/** The bytes to upload, with their number if it is known. */
 interface Source {
   readonly bytes: Readable;
   readonly sizeBytes: number | undefined;
@@ -30,7 +30,7 @@ export async function pushArchive(session: Session, service: string, options: Ar
   const progress = new Progress(session.io, `Uploading ${options.archive}`);
   const { bytes, sizeBytes, type } = await sourceOf(session, options.archive, progress);
   progress.start(sizeBytes);
-  // A file that cannot be read to its end must end the upload, and say why.
+  // An error while reading the file aborts the upload, with the reason.
   const failed = new AbortController();
   const counted = progress.counter();
   const reading = pipeline(bytes, counted, { signal: session.signal }).catch((error: unknown) => failed.abort(error));
@@ -67,7 +67,7 @@ async function sourceOf({ io }: Session, archive: string, progress: Progress): P
   return await layoutSource(path, progress);
 }
 
-/** The first bytes of what gzip and zstd write (RFC 1952, RFC 8878). */
+/** Determines the type from the magic number of gzip or zstd (RFC 1952, RFC 8878). */
 async function typeOf(path: string): Promise<ArchiveType> {
   const file = await open(path);
   try {
@@ -85,18 +85,18 @@ interface LayoutFile {
   readonly size: number;
 }
 
-/** The folder of an OCI layout as a tar. */
+/** Packs the folder of an OCI layout as a tar. */
 async function layoutSource(folder: string, progress: Progress): Promise<Source> {
   const files = await layoutFiles(folder);
   const archive = pack();
   const writing = writeLayout(archive, files, progress);
-  // `pack` ends with the error, too, and the reader reports it.
+  // The reader of `archive` reports the error.
   writing.catch((error: Error) => archive.destroy(error));
   const sizeBytes = files.reduce((sum, { size }) => sum + 512 + Math.ceil(size / 512) * 512, 1024);
   return { bytes: Readable.from(archive), sizeBytes, type: 'application/x-tar' };
 }
 
-/** The files of a layout: its index first, so that the API knows early what the blobs are for. */
+/** The files of a layout, the index first, because it tells the API what the blobs are for. */
 async function layoutFiles(folder: string): Promise<LayoutFile[]> {
   const blobs = await readdir(join(folder, 'blobs'), { recursive: true }).catch((): string[] => []);
   const names = ['oci-layout', 'index.json', ...blobs.toSorted().map((name) => join('blobs', name))];
@@ -104,7 +104,7 @@ async function layoutFiles(folder: string): Promise<LayoutFile[]> {
   for (const name of names) {
     const path = join(folder, name);
     const found = await stat(path).catch(() => undefined);
-    if (!found) throw new CliError('NoArchive', `${folder} is no OCI layout: it has no ${name}`);
+    if (!found) throw new CliError('NoArchive', `${folder} is not an OCI layout: it has no ${name}`);
     if (found.isFile()) files.push({ name, path, size: found.size });
   }
   return files;

@@ -1,4 +1,4 @@
-/** Builds images with Docker, and pushes them through it. */
+/** Builds and pushes images with Docker. */
 import { rmSync } from 'node:fs';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import type { Environment } from '../config/file.ts';
 import { CliError } from '../errors.ts';
 import { runProgram, showProgram } from '../program-runner.ts';
 
-/** What `docker build` gets. */
+/** The options of `docker build`. */
 export interface BuildOptions {
   readonly file?: string | undefined;
   readonly context: string;
@@ -24,13 +24,13 @@ interface DockerOptions {
   readonly signal: AbortSignal;
 }
 
-/** The log-in of a push. */
+/** The credentials of a push. */
 export interface RegistryLogin {
   readonly account: string;
   readonly token: string;
 }
 
-/** Builds an image under a name. Docker shows its progress. */
+/** Builds an image with a name. Docker shows the progress. */
 export async function buildImage(name: string, build: BuildOptions, options: DockerOptions): Promise<void> {
   const args = [
     'build',
@@ -44,27 +44,27 @@ export async function buildImage(name: string, build: BuildOptions, options: Doc
     build.context,
   ];
   if ((await showProgram('docker', args, options)) !== 0) {
-    throw new CliError('BuildFailed', 'docker build failed, its output says why');
+    throw new CliError('BuildFailed', 'docker build failed, see its output');
   }
 }
 
-/** Gives an image of the local engine another name. */
+/** Adds a name to an image of the local engine. */
 export async function tagImage(image: string, name: string, options: DockerOptions): Promise<void> {
   const { code, stderr } = await runProgram('docker', ['tag', image, name], options);
   if (code !== 0) throw new CliError('NoSuchImage', `Docker has no image "${image}": ${lastLine(stderr)}`);
 }
 
-/** Pushes an image; docker shows the progress of each layer. Returns its digest. */
+/** Pushes an image and returns its digest. Docker shows the progress of each layer. */
 export async function pushImage(name: string, login: RegistryLogin, options: DockerOptions): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
-  // A second Ctrl-C ends the process at once, and the log-in must not stay.
+  // A second Ctrl-C ends the process without `finally`, and the credentials must be deleted then, too.
   const removeAtExit = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', removeAtExit);
   try {
     await writeDockerConfig(folder, name, login, options.env);
     const env = { ...options.env, DOCKER_CONFIG: folder };
     if ((await showProgram('docker', ['push', name], { ...options, env })) !== 0) {
-      throw new CliError('PushFailed', 'docker push failed, its output says why');
+      throw new CliError('PushFailed', 'docker push failed, see its output');
     }
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -74,8 +74,8 @@ export async function pushImage(name: string, login: RegistryLogin, options: Doc
 }
 
 /**
- * A configuration of docker's for this push only: the log-in neither replaces one of the person's, nor stays on the disk, nor stands in
- * the command line. The context of the person is kept, because it says where the engine is.
+ * Writes a separate docker configuration for this push. So the credentials do not replace a log-in of the user, are not kept on the disk,
+ * and do not appear in the command line. Keeps the user's current context, which has the address of the engine.
  */
 // oxlint-disable-next-line max-params -- two parts of a file, and where it is
 async function writeDockerConfig(folder: string, name: string, login: RegistryLogin, env: Environment): Promise<void> {
@@ -97,21 +97,20 @@ async function currentContext(folder: string): Promise<string | undefined> {
   }
 }
 
-/** Loads an image from an archive into the engine. Docker shows its progress. */
+/** Loads an image from an archive into the engine. */
 export async function loadArchive(archive: Readable, options: DockerOptions): Promise<void> {
   if ((await showProgram('docker', ['load', '--quiet'], { ...options, input: archive })) !== 0) {
-    throw new CliError('LoadFailed', 'docker load failed, its output says why');
+    throw new CliError('LoadFailed', 'docker load failed, see its output');
   }
 }
 
-/** The digest under which the registry has an image, as the engine has noted it after the push. */
+/** The digest of a pushed image in the registry, which the engine stores after the push. */
 async function pushedDigest(name: string, options: DockerOptions): Promise<string> {
   const format = '{{range .RepoDigests}}{{println .}}{{end}}';
   const { stdout } = await runProgram('docker', ['image', 'inspect', '--format', format, name], options);
   const repository = name.slice(0, name.lastIndexOf(':'));
   const found = stdout.split('\n').find((line) => line.startsWith(`${repository}@`));
-  if (found === undefined)
-    throw new CliError('PushFailed', `Docker does not say under which digest it has pushed ${name}`);
+  if (found === undefined) throw new CliError('PushFailed', `Docker does not report the digest of ${name}`);
   return found.slice(repository.length + 1);
 }
 

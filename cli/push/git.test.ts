@@ -11,7 +11,7 @@ test.each([
   expect(repositoryOf(remote)).toBe(repository);
 });
 
-test('a commit without a branch and a remote has no labels for them', () => {
+test('without a branch and a remote, a commit has no labels for them', () => {
   const labels = commitLabels({ hash: 'abc', message: 'First', branch: undefined, repository: undefined });
   expect(labels).toEqual({ hash: 'abc', message: 'First', 'org.opencontainers.image.revision': 'abc' });
 });

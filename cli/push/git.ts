@@ -15,29 +15,25 @@ export interface GitCommit {
 
 export interface GitOptions extends ProgramOptions {
   readonly cwd: string;
-  /** Whether changes that no commit has are allowed. */
+  /** Whether uncommitted changes are allowed. */
   readonly allowDirty: boolean;
 }
 
-/** Reads the commit that is checked out. Refuses a working tree with changes, since the image would not be what the commit says. */
+/** Reads the current commit. Refuses a working tree with changes, because the image would differ from the commit. */
 export async function gitCommit(options: GitOptions): Promise<GitCommit> {
   const git = async (...args: string[]) => await runProgram('git', args, options);
   const head = await git('rev-parse', '--verify', 'HEAD');
   if (head.code !== 0) {
-    throw new CliError('NoCommit', `${options.cwd} is in no git repository with a commit`, {
+    throw new CliError('NoCommit', `${options.cwd} is not in a git repository with a commit`, {
       hint: 'Leave --include-git-commit out',
     });
   }
   const changes = (await git('status', '--porcelain')).stdout;
   if (changes !== '' && !options.allowDirty) {
     const count = changes.trimEnd().split('\n').length;
-    throw new CliError(
-      'DirtyTree',
-      `The working tree has ${count} ${count === 1 ? 'change' : 'changes'} that no commit has`,
-      {
-        hint: 'Commit them, or push them under the last commit with --allow-dirty',
-      },
-    );
+    throw new CliError('DirtyTree', `The working tree has ${count} uncommitted ${count === 1 ? 'change' : 'changes'}`, {
+      hint: 'Commit them, or use --allow-dirty to push them with the labels of the last commit',
+    });
   }
   const [branch, message, remote] = await Promise.all([
     git('symbolic-ref', '--quiet', '--short', 'HEAD'),
@@ -52,7 +48,7 @@ export async function gitCommit(options: GitOptions): Promise<GitCommit> {
   };
 }
 
-/** The labels of an image for a commit: those that existing push tools write, and those of OCI. */
+/** The image labels for a commit: the labels of existing push tools, and those of OCI. */
 export function commitLabels({ hash, branch, message, repository }: GitCommit): Readonly<Record<string, string>> {
   return {
     hash,

@@ -107,9 +107,9 @@ describe.skipIf(!engine)('the command line', () => {
     const login = own.inTerminal(['login', 'home', '--no-browser']);
     const { code, text } = await codeOfPage(await login.output(/(http:\S+\/cli-login\/\S+)/), admin);
     expect(text).toContain('berth-cli/');
-    await login.output(/(Code that the page shows)/);
+    await login.output(/(Code on the page)/);
     login.press('000000\r');
-    await login.output(/The code is wrong[^]*(Code that the page shows)/);
+    await login.output(/The code is wrong[^]*(Code on the page)/);
     login.press(`${code.slice(0, 3)} ${code.slice(3)}\r`);
     await login.output(/(Logged in to \S+ as home)/);
     expect((await login.done).code).toBe(0);
@@ -155,7 +155,7 @@ describe.skipIf(!engine)('the command line', () => {
     const own = await cliAt('interrupted');
     const login = own.inTerminal(['login', '--no-browser']);
     await codeOfPage(await login.output(/(http:\S+\/cli-login\/\S+)/), admin);
-    await login.output(/(Code that the page shows)/);
+    await login.output(/(Code on the page)/);
     login.press('\u0003');
     expect((await login.done).code).toBe(130);
     await expect(stat(own.configPath)).rejects.toThrow('ENOENT');
@@ -179,7 +179,7 @@ describe.skipIf(!engine)('the command line', () => {
     expect(dirty).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringContaining('has 1 change that no commit has'),
+      stderr: expect.stringContaining('has 1 uncommitted change'),
     });
     expect((await cli.run(['push', 'built', ...options, '--allow-dirty'])).code).toBe(0);
     expect(await readFile(join(cli.home, '.docker/config.json'), 'utf8').catch(() => 'none')).toBe('none');
@@ -271,11 +271,11 @@ describe.skipIf(!engine)('the command line', () => {
       stderr: expect.stringContaining('Use --yes'),
     });
     const mistyped = cli.inTerminal(['service', 'delete', 'short']);
-    await mistyped.output(/(Type short to go on)/);
+    await mistyped.output(/(Type short to continue)/);
     mistyped.press('sort\r');
     expect(await mistyped.done).toMatchObject({ code: 1 });
     const deletion = cli.inTerminal(['service', 'delete', 'short']);
-    await deletion.output(/(Type short to go on)/);
+    await deletion.output(/(Type short to continue)/);
     deletion.press('short\r');
     expect(await deletion.done).toMatchObject({ code: 0 });
     expect(await cli.run(['service', 'delete', 'short', '--yes', '--json'])).toMatchObject({
@@ -420,9 +420,9 @@ describe.skipIf(!engine)('the command line', () => {
     // The log-in is now valid for two accounts, so the command asks for one.
     const again = own.inTerminal(['login', '--no-browser']);
     const { code } = await codeOfPage(await again.output(/(http:\S+\/cli-login\/\S+)/), admin);
-    await again.output(/(Code that the page shows)/);
+    await again.output(/(Code on the page)/);
     again.press(`${code}\r`);
-    const first = await again.output(/Which one do commands use\?[^]*?(acme|home)[^]*?(?:acme|home)/);
+    const first = await again.output(/Which one should commands use\?[^]*?(acme|home)[^]*?(?:acme|home)/);
     again.press('\r');
     await again.output(/(Logged in to)/);
     await again.done;

@@ -76,11 +76,11 @@ test.each([
   [['logs', 'a', 'b'], /too many arguments/],
   [
     ['connect', 'draw', '--timeout', 'soon'],
-    /option '--timeout <seconds>' argument 'soon' is invalid. It is no whole number/,
+    /option '--timeout <seconds>' argument 'soon' is invalid. It is not a whole number/,
   ],
   [['connect', 'a/b/c/d'], /use SERVICE, SERVICE\/ENVIRONMENT or ACCOUNT\/SERVICE\/ENVIRONMENT/],
   [['connect', 'draw', '--no-spawn'], /--no-spawn needs --key/],
-  [['connect', 'draw', '--auth', '[]'], /It is no JSON object/],
+  [['connect', 'draw', '--auth', '[]'], /It is not a JSON object/],
   [['push', 'draw', 'image', '--context', '.'], /--context is an option of a build/],
   [['service', 'list', '--host', 'ftp://berth.example'], /--host: Use an address with https: or http:/],
   [['backend', 'stop'], /missing required argument 'backends'/],
@@ -315,7 +315,7 @@ test('commands that need the server fail in the published package, and their hel
     expect(await cli.run(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('has no server') });
 
     const help = await cli.ok(...args, '--help');
-    expect(help.replaceAll(/\s+/g, ' ')).toContain('Runs in a checkout or a container of Berth only.');
+    expect(help.replaceAll(/\s+/g, ' ')).toContain('Runs only in a checkout or a container of Berth.');
   }
 });
 

@@ -18,7 +18,7 @@ function createCommand(session: Session) {
     .summary('create an account')
     .description('Creates an account.')
     .argument('<name>', 'its name')
-    .option('--owner <email>', 'the user that becomes owner (default: you)')
+    .option('--owner <email>', 'the user who becomes owner (default: you)')
     .action(async (name, { owner }) => {
       const client = await session.client();
       const account = { name, ...(owner !== undefined && { owner_email: owner }) };
@@ -50,9 +50,9 @@ export function limitsCommand(session: Session) {
   const command = new Command('limits')
     .summary('show or set how much an account may do')
     .description(
-      'Shows how often an account may connect and how many backends it may run, after setting what options name.',
+      'Shows how often an account may connect and how many backends it may run. Options set these limits first.',
     )
-    .argument('[account]', 'the account (default: that of commands)')
+    .argument('[account]', 'the account (default: as for other commands)')
     .option('--connects-per-second <count>', 'a number; none: no limit; default: the limit of every account', limit)
     .option('--running-backends <count>', 'a number; none: no limit; default: the limit of every account', limit)
     .action(async (name, { connectsPerSecond, runningBackends }) => {
@@ -73,7 +73,7 @@ export function limitsCommand(session: Session) {
   return withExamples(command, 'admin limits acme', 'admin limits acme --running-backends 100');
 }
 
-/** 0 is no limit in the API, and null that of every account. */
+/** In the API, 0 means no limit, and null the limit of all accounts. */
 function limit(text: string): number | null {
   if (text === 'none') return 0;
   if (text === 'default') return null;

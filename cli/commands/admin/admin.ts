@@ -1,4 +1,4 @@
-/** `berth admin`: what administrators and owners of accounts do. */
+/** `berth admin`: commands for administrators and owners of accounts. */
 import { Command } from '@commander-js/extra-typings';
 import type { Session } from '../../session.ts';
 import { quotaCommand } from '../registry.ts';
@@ -12,7 +12,7 @@ export function adminCommand(session: Session) {
   return new Command('admin')
     .summary('users, accounts, members, limits, audit')
     .description(
-      'Looks after users, accounts and what they may do. Most commands need the log-in of an administrator or an owner.',
+      'Manages users and accounts, with their members and limits. Most commands need the log-in of an administrator or an owner.',
     )
     .addCommand(userCommand(session))
     .addCommand(accountCommand(session))

@@ -10,11 +10,11 @@ const defaultLimit = 50;
 
 export function auditCommand(session: Session) {
   const command = new Command('audit')
-    .summary('show what was changed, by whom and from where')
+    .summary('show changes, with their users and addresses')
     .description(
-      'Shows what was changed in the account, newest first; with --platform, what was changed outside of accounts. With --json, one record a line.',
+      'Shows changes in the account, newest first; with --platform, changes outside of accounts. With --json, one record a line.',
     )
-    .option('--platform', 'users, accounts and log-ins')
+    .option('--platform', 'changes to users, accounts and log-ins')
     .option('--limit <count>', `how many records (default: ${defaultLimit})`, positive)
     .action(async ({ platform = false, limit = defaultLimit }) => {
       let count = 0;

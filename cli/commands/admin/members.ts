@@ -55,9 +55,6 @@ function removeCommand(session: Session) {
       const client = await session.client();
       const account = await session.account();
       await client.accounts.removeMember(account, email, { signal: session.signal });
-      session.output.done(
-        { account, user_email: email, removed: true },
-        `${email} is no member of ${account} any more`,
-      );
+      session.output.done({ account, user_email: email, removed: true }, `Removed ${email} from ${account}`);
     });
 }

@@ -24,7 +24,7 @@ function createCommand(session: Session) {
     .option('--branch <name>', 'the only branch (default: every branch and tag)')
     .option('--environment <name>', 'the only environment of the deployment (default: any or none)')
     .option('--service <service>', 'the only service, may be repeated (default: all)', several)
-    .option('--lifetime <duration>', 'for how long a deploy token is valid (default: 15m)', duration)
+    .option('--lifetime <duration>', 'how long a deploy token is valid (default: 15m)', duration)
     .option('--issuer <url>', "the issuer of ID tokens (default: GitHub's)")
     .action(async (repository, { branch, environment, service, lifetime, issuer }) => {
       const client = await session.client();
@@ -66,7 +66,7 @@ function deleteCommand(session: Session) {
   return new Command('delete')
     .alias('rm')
     .summary('delete a trust rule')
-    .description('Deletes a trust rule. Deploy tokens that it has issued expire by themselves.')
+    .description('Deletes a trust rule. Deploy tokens that were issued for it stay valid until they expire.')
     .argument('<id>', 'the ID of a rule, from "berth admin trust list"')
     .action(async (id) => {
       const client = await session.client();

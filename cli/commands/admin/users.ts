@@ -21,7 +21,7 @@ export function userCommand(session: Session) {
 function createCommand(session: Session) {
   const command = new Command('create')
     .summary('create a user, and print an invitation')
-    .description('Creates a user, and prints the link with which the user sets a password. It is shown this once.')
+    .description('Creates a user, and prints a link to set the password. The link is shown only once.')
     .argument('<email>', 'the e-mail address')
     .option('--admin', 'make the user an administrator')
     .action(async (email, { admin }) => {
@@ -35,7 +35,7 @@ function createCommand(session: Session) {
 function inviteCommand(session: Session) {
   return new Command('invite')
     .summary('let a user set a new password')
-    .description('Prints a link with which a user sets a new password. Earlier ones are void.')
+    .description('Prints a link with which a user sets a new password. Earlier links become invalid.')
     .argument('<email>', 'the e-mail address')
     .action(async (email) => {
       const client = await session.client();
@@ -70,13 +70,13 @@ function listCommand(session: Session) {
 
 function updateCommand(session: Session) {
   const command = new Command('update')
-    .summary('make an administrator, lock out')
-    .description('Makes a user an administrator or not, locks a user out or lets the user in again.')
+    .summary('change whether a user is an administrator or locked out')
+    .description('Makes a user an administrator, or no longer one; locks a user out, or ends the lock-out.')
     .argument('<email>', 'the e-mail address')
     .option('--admin', 'make the user an administrator')
-    .option('--no-admin', 'make the user no administrator')
+    .option('--no-admin', 'the user is no longer an administrator')
     .option('--disable', 'lock the user out, with all tokens and log-ins')
-    .option('--enable', 'let the user in again')
+    .option('--enable', 'end the lock-out')
     .action(async (email, { admin, disable, enable }) => {
       if (disable && enable) throw usageError('Use either --disable or --enable');
       const disabled = disable ? true : enable ? false : undefined;
