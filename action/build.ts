@@ -1,8 +1,8 @@
-/** Bundles the action into one file, which runners run as it is checked in. `npm run generate` writes it. */
+/** Bundles the action into one file, which is checked in, because runners do not build it. `npm run generate` writes it. */
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
-/** The text of `action/dist/deploy.mjs`: not minified, so that a review shows what a change does. */
+/** The text of `action/dist/deploy.mjs`, not minified, so that changes can be reviewed. */
 export async function actionText(): Promise<string> {
   await using bundle = await rolldown({
     input: join(import.meta.dirname, 'deploy.ts'),

@@ -26,7 +26,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('the event of a push has the message; labels are those that the registry reads, and those of OCI', async () => {
+test('the commit of a push has the message of the event, the labels that the registry reads, and those of OCI', async () => {
   expect(commitLabels(await currentCommit(env, signal))).toEqual({
     hash,
     branch: 'main',
@@ -38,12 +38,12 @@ test('the event of a push has the message; labels are those that the registry re
   });
 });
 
-test('of a pull request, the branch is its own, and the message of another commit is not used', async () => {
+test('the commit of a pull request has its branch, and not the message of another commit', async () => {
   const pull = { ...env, GITHUB_SHA: hash.toUpperCase(), GITHUB_REF_NAME: '7/merge', GITHUB_HEAD_REF: 'circles' };
   expect(await currentCommit(pull, signal)).toMatchObject({ branch: 'circles', message: '' });
 });
 
-test('without git and an event, what is not known has no label', async () => {
+test('without git and an event, unknown values have no label', async () => {
   expect(commitLabels(await currentCommit({ PATH: '/nowhere', GITHUB_SHA: hash }, signal))).toEqual({
     hash,
     'org.opencontainers.image.revision': hash,

@@ -8,19 +8,19 @@ export interface Commit {
   readonly branch: string;
   /** `<owner>/<name>`. */
   readonly repository: string;
-  /** Empty if neither the event nor git has it. */
+  /** Empty if neither the event nor git has the commit. */
   readonly message: string;
   /** The address of the repository. */
   readonly source: string;
 }
 
-/** Reads the commit from what the runner says; its message from the event, or from git. */
+/** Reads the commit from the variables of the runner, and its message from the event or from git. */
 export async function currentCommit(env: Environment, signal: AbortSignal): Promise<Commit> {
   const hash = env['GITHUB_SHA'] ?? '';
   const repository = env['GITHUB_REPOSITORY'] ?? '';
   return {
     hash,
-    // Of a pull request, GITHUB_REF_NAME is the name of a merge.
+    // For a pull request, GITHUB_REF_NAME names a merge, such as 7/merge.
     branch: env['GITHUB_HEAD_REF'] || env['GITHUB_REF_NAME'] || '',
     repository,
     message: messageOfEvent(env, hash) ?? (await messageOfGit(env, hash, signal)),

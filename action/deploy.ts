@@ -1,11 +1,11 @@
-/** The program of the action. The runner starts it twice: for the step, and after the job to log out. */
+/** The program of the action. The runner starts it twice: for the step, and after the job to delete the Docker log-in. */
 import { BerthError } from '../client/index.ts';
 import { Failure } from './failure.ts';
 import { logOut } from './push/docker-login.ts';
 import { deploy } from './run.ts';
 import { Workflow } from './workflow/workflow.ts';
 
-/** Says in the post step that the step has run. */
+/** A state that the step saves, so that the post step can be distinguished from it. */
 const stateName = 'is-post';
 
 const env = process.env;

@@ -1,4 +1,4 @@
-/** A failure that is reported as it stands: its message says what to do. */
+/** A failure whose message says what to do, and is reported without a stack trace. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 }

@@ -5,7 +5,7 @@ import { Failure } from './failure.ts';
 import type { Inputs } from './inputs.ts';
 import type { Environment, Workflow } from './workflow/workflow.ts';
 
-/** GitHub answers in less than a second, when it answers. */
+/** If GitHub answers, it does so in less than a second. */
 const timeoutMs = 15_000;
 
 /** GitHub's service has short outages. */
@@ -37,7 +37,7 @@ export async function deployToken({ host, account }: Inputs, { env, workflow, si
   }
 }
 
-/** The audience is the address of the API, so that no other service can use the token here. */
+/** Sets the address of the API as the audience, so that the API accepts no tokens that were issued for other services. */
 function audienceUrl(url: string, host: string): URL {
   const result = new URL(url);
   result.searchParams.set('audience', host);

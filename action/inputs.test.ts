@@ -10,7 +10,7 @@ function read(inputs: Readonly<Record<string, string>>) {
 }
 
 describe('inputs', () => {
-  test('a build of the workspace under a tag of its commit is the default', () => {
+  test('by default, builds the workspace with a tag for its commit', () => {
     expect(read({})).toEqual({
       host: 'https://berth.example.com',
       token: 'home.berth_dep_x',
@@ -25,7 +25,7 @@ describe('inputs', () => {
     });
   });
 
-  test('lists have commas or lines; arguments of a build keep their commas', () => {
+  test('lists are separated by commas or line breaks; build arguments only by line breaks', () => {
     const inputs = read({ tags: 'v1, v2\n v1\n', 'build-args': 'A=1,2\r\nB\n', platforms: 'linux/amd64,linux/arm64' });
     expect(inputs.tags).toEqual(['v1', 'v2']);
     const build = { buildArgs: ['A=1,2', 'B'], platforms: ['linux/amd64', 'linux/arm64'] };

@@ -1,10 +1,10 @@
-/** The inputs of the action. The runner has applied the defaults of `action.yml`. */
+/** The inputs of the action. The runner applies the defaults of `action.yml`. */
 import { Failure } from './failure.ts';
 import type { Environment } from './workflow/workflow.ts';
 
 export interface Inputs {
   readonly host: string;
-  /** Undefined: trade the ID token of the job. */
+  /** Undefined: exchange the ID token of the job for a deploy token. */
   readonly token: string | undefined;
   readonly account: string;
   /** Without the account. */
@@ -32,12 +32,12 @@ export interface Build {
 
 const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
-/** The token alone, so that it is masked before anything else happens. */
+/** Reads only the token, so that it can be masked before anything else happens. */
 export function tokenInput(env: Environment): string | undefined {
   return input(env, 'token');
 }
 
-/** Reads the inputs, and reports every problem with them in one failure. */
+/** Reads the inputs. Throws one failure with all problems. */
 export function readInputs(env: Environment): Inputs {
   const problems: string[] = [];
   const check = <T>(read: () => T): T | undefined => {
@@ -65,9 +65,9 @@ export function readInputs(env: Environment): Inputs {
   return { host, token, ...names, environment, source, tags, waitForReady, readyTimeoutMs, rollbackOnFailure };
 }
 
-/** An input; undefined if it is empty. */
+/** Reads an input; undefined if it is empty. */
 function input(env: Environment, name: string): string | undefined {
-  // As the runner does: upper case, blanks to underscores; hyphens stay.
+  // The runner names variables in upper case, with blanks as underscores and with hyphens.
   const value = env[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`]?.trim();
   return value === '' ? undefined : value;
 }
@@ -135,7 +135,7 @@ function tagsOf(env: Environment): string[] {
   return [hash === '' ? 'latest' : `sha-${hash.slice(0, 12)}`];
 }
 
-/** True or false as in the core schema of YAML 1.2, as in other actions. */
+/** Parses a boolean of the core schema of YAML 1.2, as other actions do. */
 function flag(env: Environment, name: string): boolean {
   const value = input(env, name);
   if (/^(?:true|True|TRUE)$/.test(value ?? '')) return true;

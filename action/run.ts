@@ -1,4 +1,4 @@
-/** The step itself: an image from the runner to the registry, and to new backends. */
+/** The step: pushes an image to the registry, and sets it as the image of new backends. */
 import { BerthClient, BerthError } from '../client/index.ts';
 import { commitLabels, currentCommit } from './commit.ts';
 import type { Commit } from './commit.ts';
@@ -31,10 +31,10 @@ interface Deployment extends Step {
   readonly commit: Commit;
 }
 
-/** Deploys. Rejects with what to report. */
+/** Deploys. Rejects with the error to report. */
 export async function deploy({ env, workflow, signal }: Step): Promise<void> {
   const startedAt = performance.now();
-  // Before anything else can print it.
+  // First, because any other code may print the token.
   maskToken(workflow, tokenInput(env));
   const inputs = readInputs(env);
   const token = inputs.token ?? (await deployToken(inputs, { env, workflow, signal })).token;
@@ -58,14 +58,14 @@ export async function deploy({ env, workflow, signal }: Step): Promise<void> {
   workflow.summary(summaryOf({ service, environment, digest, tags, sizeBytes, backend, durationMs, commit }));
 }
 
-/** A person may have the token with or without its account in front. */
+/** Masks the token, and also its part without the account. */
 function maskToken(workflow: Workflow, token: string | undefined): void {
   for (const part of [token ?? '', token?.slice(token.indexOf('.') + 1) ?? '']) {
     for (const line of part.split(/\s+/)) if (line.length > 3) workflow.mask(line);
   }
 }
 
-/** Brings the image into the registry. */
+/** Pushes or uploads the image. */
 async function push(deployment: Deployment): Promise<{ repository: string; digest: string }> {
   const { client, env, workflow, signal, inputs, service, token } = deployment;
   const { source, tags } = inputs;
@@ -86,7 +86,7 @@ async function push(deployment: Deployment): Promise<{ repository: string; diges
   return { repository, digest };
 }
 
-/** The name of the service's images in the registry. Creates the service if there is none. */
+/** The name of the service's images in the registry. Creates the service if it does not exist. */
 async function imageName({ client, service, signal, workflow }: Deployment): Promise<string> {
   try {
     return await client.imageName(service, { signal });

@@ -6,14 +6,14 @@ export interface Deployed {
   readonly environment: string;
   readonly digest: string;
   readonly tags: readonly string[];
-  /** Of the compressed layers. Undefined if the registry does not say. */
+  /** The size of the compressed layers. Undefined if it is unknown. */
   readonly sizeBytes: number | undefined;
   readonly backend: string | undefined;
   readonly durationMs: number;
   readonly commit: Commit;
 }
 
-/** A table in HTML: without blank lines in it, GitHub reads no Markdown in a commit message. */
+/** An HTML table without blank lines, so that GitHub does not interpret Markdown in a commit message. */
 export function summaryOf(deployed: Deployed): string {
   const { commit, backend, sizeBytes } = deployed;
   const rows: [string, string][] = [
@@ -37,7 +37,7 @@ function firstLine(text: string): string {
   return text.trim().split(/[\r\n]/)[0] ?? '';
 }
 
-/** Also what is Markdown, should a renderer look for it here. */
+/** Also escapes Markdown, in case a renderer interprets it here. */
 function escaped(text: string): string {
   return text.replaceAll(/[^\w .,/:()+-]/gu, (character) => `&#${character.codePointAt(0)};`);
 }

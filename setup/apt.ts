@@ -30,8 +30,8 @@ export async function installWithApt(
       if (step) detail(step['got'] ? `downloading ${step['got']}` : `setting up ${step['set']}`);
     });
     if (installed.code === 0) return undefined;
-    const said = `${updated.code === 0 ? '' : updated.stderr}${installed.stderr}`.trim();
-    return `${what} failed, fix the problem that apt-get reports and start again:\n${said.split('\n').slice(-8).join('\n')}`;
+    const errors = `${updated.code === 0 ? '' : updated.stderr}${installed.stderr}`.trim();
+    return `${what} failed, fix the problem that apt-get reports and start again:\n${errors.split('\n').slice(-8).join('\n')}`;
   });
 }
 

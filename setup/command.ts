@@ -43,15 +43,15 @@ export async function tryCommand(
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     ...(options.signal && { signal: options.signal }),
   });
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   createInterface(child.stdout).on('line', (line) => {
-    said.stdout += `${line}\n`;
+    output.stdout += `${line}\n`;
     options.onLine?.(line);
   });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said.stderr += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (output.stderr += chunk));
   const input = typeof options.input === 'string' ? Readable.from([options.input]) : options.input;
-  // A program that exits without reading its input reports the reason itself, so the broken pipe is not an error of its own.
-  const fed = pipeline(input ?? Readable.from([]), child.stdin).catch((error: unknown) => error);
+  // A program that exits without reading its input reports the reason itself, so the broken pipe is not an additional error.
+  const feeding = pipeline(input ?? Readable.from([]), child.stdin).catch((error: unknown) => error);
   const code = await new Promise<number>((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') resolve(notFoundCode);
@@ -59,10 +59,10 @@ export async function tryCommand(
     });
     child.once('close', (exitCode) => resolve(exitCode ?? 1));
   });
-  const failedInput = await fed;
+  const failedInput = await feeding;
   if (code === 0 && failedInput instanceof Error) throw failedInput;
-  if (code === notFoundCode) said.stderr ||= `There is no program "${program}" here`;
-  return { code, ...said };
+  if (code === notFoundCode) output.stderr ||= `There is no program "${program}" here`;
+  return { code, ...output };
 }
 
 /** Runs a program and returns its standard output. Throws `CommandError` if it fails. */
@@ -73,8 +73,8 @@ export async function runCommand(
 ): Promise<string> {
   const { code, stdout, stderr } = await tryCommand(program, args, options);
   if (code === 0) return stdout;
-  const said = (stderr.trim() || stdout.trim()).split('\n').slice(-20).join('\n');
-  throw new CommandError(`"${program} ${args[0] ?? ''}" exited with ${code}: ${said}`);
+  const lastLines = (stderr.trim() || stdout.trim()).split('\n').slice(-20).join('\n');
+  throw new CommandError(`"${program} ${args[0] ?? ''}" exited with ${code}: ${lastLines}`);
 }
 
 /** The path of a program in PATH or in Debian's folders for administration programs, `undefined` if it is in neither. */

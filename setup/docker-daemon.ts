@@ -25,17 +25,17 @@ export async function startDockerEngine(
   answers: () => Promise<boolean>,
 ): Promise<string | undefined> {
   return await terminal.during('Starting Docker Engine', async () => {
-    return (await isThere('/run/systemd/system')) ? await startService(answers) : await startByHand(terminal, answers);
+    return (await exists('/run/systemd/system')) ? await startService(answers) : await startDockerd(terminal, answers);
   });
 }
 
 async function startService(answers: () => Promise<boolean>): Promise<string | undefined> {
   const { code, stderr } = await tryCommand('systemctl', ['start', 'docker']);
-  if (code === 0 && (await eventually(answers))) return undefined;
+  if (code === 0 && (await pollUntil(answers))) return undefined;
   return `Docker Engine does not start, see "journalctl -u docker": ${stderr.trim()}`;
 }
 
-async function startByHand(terminal: Terminal, answers: () => Promise<boolean>): Promise<string | undefined> {
+async function startDockerd(terminal: Terminal, answers: () => Promise<boolean>): Promise<string | undefined> {
   // The package may have started the engine with its init.d script, or another `npm start` may have.
   if (await answers()) return undefined;
   await removeForeignPidFile();
@@ -46,7 +46,7 @@ async function startByHand(terminal: Terminal, answers: () => Promise<boolean>):
   child.once('error', () => ended.abort());
   child.once('exit', () => ended.abort());
   child.unref();
-  if (await eventually(answers, ended.signal)) {
+  if (await pollUntil(answers, ended.signal)) {
     if (!ended.signal.aborted) {
       terminal.say(
         `Started Docker Engine as process ${child.pid} (log in ${logFile}). ` +
@@ -71,19 +71,19 @@ async function removeForeignPidFile(): Promise<void> {
   if (basename(name) !== 'dockerd') await rm(pidFile, { force: true });
 }
 
-/** Polls `ask` until it returns true, the time is up, or the process has ended. */
-async function eventually(ask: () => Promise<boolean>, ended?: AbortSignal): Promise<boolean> {
+/** Polls until `isDone` returns true, the time limit is reached, or the process has ended. */
+async function pollUntil(isDone: () => Promise<boolean>, ended?: AbortSignal): Promise<boolean> {
   const deadline = performance.now() + startTimeoutMs;
   while (performance.now() < deadline) {
-    if (await ask()) return true;
-    // Another process may have started the engine at the same time: then that engine answers soon.
-    if (ended?.aborted) return await delay(2_000).then(ask);
+    if (await isDone()) return true;
+    // If another process has started the engine at the same time, that engine answers soon.
+    if (ended?.aborted) return await delay(2_000).then(isDone);
     await delay(pollMs);
   }
   return false;
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return await access(path).then(
     () => true,
     () => false,

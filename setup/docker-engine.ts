@@ -50,7 +50,7 @@ export async function ensureDockerEngine(options: DockerEngineOptions): Promise<
     );
   }
   if (named) return no(`No Docker Engine answers at DOCKER_HOST (${host}): start it there, or unset DOCKER_HOST`);
-  return await bringUp(options);
+  return await installAndStart(options);
 }
 
 /** Pings the engine on a unix:// socket. */
@@ -68,7 +68,7 @@ export async function pingEngine(host: string): Promise<Ping> {
   });
 }
 
-async function bringUp(options: DockerEngineOptions): Promise<DockerEngine> {
+async function installAndStart(options: DockerEngineOptions): Promise<DockerEngine> {
   if (process.platform !== 'linux') return no('No Docker Engine runs here: start Docker Desktop, then start again');
   const installed = (await findProgram('dockerd')) !== undefined;
   if (process.getuid?.() !== 0) {

@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(async () => await rm(folder, { recursive: true }));
 
-test('the same input gives the same bytes, whatever the order of entries and the age of files', async () => {
+test('the same input gives the same bytes, regardless of the order of entries and the age of files', async () => {
   const file = join(folder, 'program');
   await writeFile(file, 'content', { mode: 0o755 });
   const first = await buffer(packImage(imageOf(file)));
@@ -32,7 +32,7 @@ test('the same input gives the same bytes, whatever the order of entries and the
   expect(await imageId(again)).not.toBe(idIn(first));
 });
 
-test('a layer holds files, links and folders with their modes, and every folder before what is in it', async () => {
+test('a layer contains files, links and folders with their modes, and each folder precedes its content', async () => {
   const file = join(folder, 'program');
   await writeFile(file, 'content', { mode: 0o755 });
   const archive = await entriesOf(packImage(imageOf(file)));
@@ -49,7 +49,7 @@ test('a layer holds files, links and folders with their modes, and every folder 
   ]);
 });
 
-test('a file that is not there fails the stream', async () => {
+test('a missing file fails the stream', async () => {
   await expect(buffer(packImage(imageOf(join(folder, 'missing'))))).rejects.toThrow('ENOENT');
 });
 
@@ -82,7 +82,7 @@ function imageOf(file: string): Image {
   };
 }
 
-/** The ID in an archive: its configuration is named by it. */
+/** The ID of the image in an archive, which is the name of its configuration. */
 function idIn(archive: Buffer): string {
   return `sha256:${/([0-9a-f]{64})\.json/.exec(archive.toString('latin1'))?.[1]}`;
 }

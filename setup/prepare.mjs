@@ -1,7 +1,7 @@
 /**
  * Prepares the project's folder: installs the dependencies of package-lock.json, and a Node.js that can run TypeScript if the
  * host's cannot. Plain JavaScript without dependencies, because it runs before either is installed, and on Node.js 18, too.
- * For a program that runs long, it also compiles the sources if they have changed. If nothing is missing, it prints nothing and takes
+ * For a long-running program, it also compiles the sources if they have changed. If nothing is missing, it prints nothing and takes
  * milliseconds.
  */
 import { spawn } from 'node:child_process';
@@ -29,13 +29,13 @@ const stampFile = join(modules, '.berth-stamp');
 const lockFolder = join(root, '.berth', 'setup.lock');
 const compileCache = process.env.NODE_COMPILE_CACHE || join(modules, '.cache', 'compile');
 
-/** What setup/run runs after this. */
+/** The program that setup/run starts afterwards. */
 const program = process.argv[2];
 
-/** The programs that run long, and should take little memory. */
+/** Long-running programs, which should use little memory. */
 const longRunning = ['setup/start.ts', 'main/berth.ts', 'test/run.ts'];
 
-/** The folders of what they load. */
+/** The folders with their sources. */
 const sourceFolders = ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'client', 'main', 'setup'];
 
 /** Set in the image, which has no development dependencies. */
@@ -55,7 +55,7 @@ const lockStaleMs = 10_000;
 const progressMs = 10_000;
 
 /** How many of npm's last lines an error message contains. Enough for the cause, but less than npm's usage text. */
-const saidLines = 30;
+const errorLines = 30;
 
 /** An error that the user can correct. Only its message is printed. */
 class SetupProblem extends Error {}
@@ -78,7 +78,7 @@ let runningNpm;
 
 try {
   if (!isReady()) await withLock(makeReady);
-  // The image has compiled sources, and cannot be written.
+  // The image contains compiled sources and is read-only.
   if (longRunning.includes(program) && !isProduction && !isCompiled()) await compile();
 } catch (error) {
   if (!(error instanceof SetupProblem)) throw error;
@@ -122,7 +122,7 @@ async function install() {
   }
 }
 
-/** Compiles the sources in a process of its own. Failures do not matter: each program compiles what is missing. */
+/** Compiles the sources in a separate process. Ignores failures, because each program compiles missing sources itself. */
 async function compile() {
   if (!canWriteCache()) return;
   const node = hasHostNode() ? process.execPath : join(modules, '.bin', 'node');
@@ -133,7 +133,7 @@ async function compile() {
   clearTimeout(slow);
 }
 
-/** Whether the compiled sources can be kept: not if another user owns the folder. */
+/** Whether the compile cache is writable. It is not if another user owns the folder. */
 function canWriteCache() {
   try {
     mkdirSync(compileCache, { recursive: true });
@@ -144,7 +144,7 @@ function canWriteCache() {
   }
 }
 
-/** Whether the sources have not changed since they were compiled, here and for the Node.js that runs them. */
+/** Whether the compile cache is up to date: for this folder, for the Node.js that runs, and newer than all sources. */
 function isCompiled() {
   const stamp = join(compileCache, 'berth-compiled');
   const version = hasHostNode() ? process.version : `v${suppliedVersion()}`;
@@ -214,7 +214,7 @@ function modulesFitLock() {
 /** Runs npm with progress, and prints its output only if it fails. */
 async function npm(what, args) {
   const progress = startProgress(what);
-  const said = [];
+  const output = [];
   const child = spawn('npm', [...args, ...npmOptions], {
     cwd: root,
     env: npmEnvironment(),
@@ -228,7 +228,7 @@ async function npm(what, args) {
       failedFetches = 0;
       return;
     }
-    said.push(line);
+    output.push(line);
     if (/^npm http fetch .* failed with /.test(line) && ++failedFetches === maxFailedFetches) child.kill();
   };
   createInterface(child.stdout).on('line', listen);
@@ -246,14 +246,14 @@ async function npm(what, args) {
         ? 'the registry does not answer, check the network'
         : 'see below';
   throw new SetupProblem(
-    `${what} failed (${failure}): ${advice}, then start again.\n${said.slice(-saidLines).join('\n')}`,
+    `${what} failed (${failure}): ${advice}, then start again.\n${output.slice(-errorLines).join('\n')}`,
   );
 }
 
 /** The environment without the options of an outer npm, such as `npm start --json`, which would apply to the inner npm. */
 function npmEnvironment() {
-  const meantForUs = /^npm_config_(json|silent|loglevel|dry_run|omit|only|production|ignore_scripts)$/i;
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !meantForUs.test(name)));
+  const outerOptions = /^npm_config_(json|silent|loglevel|dry_run|omit|only|production|ignore_scripts)$/i;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !outerOptions.test(name)));
 }
 
 /** Prints what is being done, and how long it has taken so far. */

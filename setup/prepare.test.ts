@@ -51,7 +51,7 @@ test('installs again when the lock file has changed, not when npm was run manual
   expect(await calls()).toBe(2);
 });
 
-test('compiles the sources before a program that runs long, again when one has changed, and not for others', async () => {
+test('compiles the sources before a long-running program, again when one has changed, and not for other programs', async () => {
   for (const name of ['contract', 'core', 'model', 'registry', 'api', 'worker', 'proxy', 'client', 'main'])
     await mkdir(join(folder, name));
   await cp(join(folder, 'hello.ts'), join(folder, 'main/berth.ts'));
@@ -103,7 +103,7 @@ test('a failure is reported in one sentence with the output of npm, and nothing 
   expect((await run(['hello.ts', 'x'])).stdout).toBe('x\n');
 });
 
-test('a registry that does not answer causes an error soon', async () => {
+test('a registry that does not answer causes an early error', async () => {
   await writeNpm(
     'while :; do echo "npm http fetch GET http://r/x attempt 1 failed with ECONNREFUSED" >&2; sleep 0.01; done',
   );
@@ -113,18 +113,21 @@ test('a registry that does not answer causes an error soon', async () => {
   });
 });
 
-test.each(['v8.17.0', 'v16.20.2'])('Node %s is refused in a sentence that says which is needed', async (version) => {
-  await rm(join(folder, 'tools/node'));
-  const old = `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\necho 'SyntaxError: Unexpected token' >&2\nexit 1\n`;
-  await writeFile(join(folder, 'tools/node'), old, { mode: 0o755 });
-  const { code, stderr } = await run(['hello.ts']);
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringContaining(`Berth needs Node.js 18 or newer, and this is ${version}`),
-  ]);
-});
+test.each(['v8.17.0', 'v16.20.2'])(
+  'Node %s is refused with a sentence that names the required version',
+  async (version) => {
+    await rm(join(folder, 'tools/node'));
+    const old = `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\necho 'SyntaxError: Unexpected token' >&2\nexit 1\n`;
+    await writeFile(join(folder, 'tools/node'), old, { mode: 0o755 });
+    const { code, stderr } = await run(['hello.ts']);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`Berth needs Node.js 18 or newer, and this is ${version}`),
+    ]);
+  },
+);
 
-test('a signal while npm installs ends npm and what waits for it', async () => {
+test('a signal during an installation ends npm and the processes that wait for it', async () => {
   await writeNpm('echo $$ > npm-pid; exec sleep 60');
   const child = spawn('sh', ['setup/run', 'hello.ts'], { cwd: folder, env: environment(), stdio: 'ignore' });
   const exited = once(child, 'exit');

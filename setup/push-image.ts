@@ -59,9 +59,9 @@ export async function pushLoaded(
     input: token.trim(),
   });
   onStep('docker push');
-  const said = await runCommand('docker', ['push', target], { ...common, onLine: layerCounter(onStep) });
-  const digest = /digest: (sha256:[0-9a-f]{64})/.exec(said)?.[1];
-  if (digest === undefined) throw new Error(`docker push did not report the digest that it pushed: ${said}`);
+  const output = await runCommand('docker', ['push', target], { ...common, onLine: layerCounter(onStep) });
+  const digest = /digest: (sha256:[0-9a-f]{64})/.exec(output)?.[1];
+  if (digest === undefined) throw new Error(`docker push did not report the digest that it pushed: ${output}`);
   return digest;
 }
 

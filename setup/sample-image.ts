@@ -1,4 +1,4 @@
-/** The image of the sample application. It contains this machine's own Node.js, because no base image may be available. */
+/** The image of the sample application. It contains this machine's Node.js, because a base image may not be available. */
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

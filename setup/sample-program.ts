@@ -32,7 +32,7 @@ async function run({ apiUrl, registry, proxyUrl, account, tokenFile, dockerHost,
     if (status === 'ready') break;
     if (status === 'terminated') throw new Error(`The session ended before it was ready, see ${session.status_url}`);
   }
-  // Some systems do not resolve names below `localhost`, apart from browsers: the path form works everywhere.
+  // The path form works everywhere. On some systems, only browsers resolve names below `localhost`.
   const plainUrl = `${proxyUrl}/${session.token}/`;
   await fetchPage(plainUrl);
   print({ urls: { url: session.url, plainUrl } });

@@ -1,6 +1,6 @@
 /**
- * The sample application of `npm start`. A process of its own pushes it and starts its first session, and frees its memory with its
- * end: packing the image takes a hundred megabytes, and Node's client for `fetch` stays in a process that has used it.
+ * The sample application of `npm start`. A separate process pushes it and starts its first session, so that its memory is freed when it
+ * ends: packing the image takes a hundred megabytes, and a process that has used `fetch` never unloads it.
  */
 import { join } from 'node:path';
 import type { Config } from '../main/config/config.ts';
@@ -12,7 +12,7 @@ import type { Terminal } from './terminal.ts';
 
 const program = join(import.meta.dirname, 'sample-program.ts');
 
-/** What the program is asked for. */
+/** The task of the program. */
 export interface SampleTask {
   readonly apiUrl: string;
   readonly registry: string;
@@ -20,11 +20,11 @@ export interface SampleTask {
   readonly account: string;
   readonly tokenFile: string;
   readonly dockerHost: string;
-  /** Whether its sessions have a folder on this machine. */
+  /** Whether sessions mount a folder of this machine. */
   readonly isMounted: boolean;
 }
 
-/** A line that the program prints: what it does, or at its end the URLs. */
+/** A line that the program prints: its current step, or at the end the URLs. */
 export type SampleLine = { readonly step: string } | { readonly urls: SampleUrls };
 
 interface SampleOptions {

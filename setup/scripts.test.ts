@@ -26,12 +26,12 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Kills the processes that a failed test has left. */
+/** Kills the processes of a failed test. */
 function endGroup(leader: number | undefined): void {
   try {
     if (leader !== undefined) process.kill(-leader, 'SIGKILL');
   } catch {
-    // All have ended, as they should.
+    // All processes have ended.
   }
 }
 
@@ -57,52 +57,52 @@ async function announced(child: ChildProcess): Promise<{ api_url: string; token_
   throw new Error('The process ended before it was open');
 }
 
-test('npm start ends in order when npm gets SIGTERM, as process managers send it', async () => {
+test('npm start shuts down in order when a process manager sends SIGTERM to npm', async () => {
   const npm = start('npm', ['start', '--json'], root);
-  let said = '';
-  npm.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  let output = '';
+  npm.stderr?.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
   const { api_url: apiUrl } = await announced(npm);
   expect((await fetch(apiUrl)).status).toBe(404);
-  // `close` comes when no process holds the output any more; a platform that outlived npm would.
+  // `close` is emitted when no process has the output open. A platform that outlived npm would keep it open.
   const closed = once(npm, 'close');
   npm.kill('SIGTERM');
   await closed;
-  expect(said).toContain('Stopping.');
+  expect(output).toContain('Stopping.');
   await expect(fetch(apiUrl)).rejects.toThrow('fetch failed');
 });
 
 test('without a Docker Engine, npm start first prints what to do about it, and its log contains no token', async () => {
   const child = start(berth, ['start', '--json'], folder);
-  let said = '';
-  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  let output = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
   const { token_file: tokenFile } = await announced(child);
   const closed = once(child, 'close');
   child.kill('SIGTERM');
   await closed;
   // On a busy machine, lines of progress precede it.
-  expect(said).toMatch(
+  expect(output).toMatch(
     /^(?:(?:Compiling|Opening|✓ Opening) .*\n)*\s*No session could be started. No Docker Engine answers at DOCKER_HOST .*: start it there/,
   );
-  expect(said).not.toContain('{');
-  expect(said).toContain(`in ${tokenFile}`);
-  expect(said).not.toContain((await readFile(tokenFile, 'utf8')).trim());
+  expect(output).not.toContain('{');
+  expect(output).toContain(`in ${tokenFile}`);
+  expect(output).not.toContain((await readFile(tokenFile, 'utf8')).trim());
 });
 
-test('a first start finds all sources compiled, by a process before it', async () => {
+test('all sources are compiled in a separate process before the first start', async () => {
   const child = start(berth, ['start', '--json'], folder, {
     NODE_COMPILE_CACHE: join(folder, 'cache'),
     NODE_DEBUG_NATIVE: 'COMPILE_CACHE',
   });
-  let said = '';
-  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  let output = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
   await announced(child);
   const closed = once(child, 'close');
   child.kill('SIGTERM');
   await closed;
-  // setup/compile.mjs lists what programs import when they need it.
-  expect(said.match(/no transpile cache for StrippedTypeScript \S+/g)).toBeNull();
-  // Threads write at the same time, so that a line may have another one in it. A start loads more than 200 sources.
-  const found = said.match(/retrieving transpile cache for StrippedTypeScript \S+/g);
+  // setup/compile.mjs lists the modules that programs import dynamically.
+  expect(output.match(/no transpile cache for StrippedTypeScript \S+/g)).toBeNull();
+  // Threads write concurrently, so one line may contain another. A start loads more than 200 sources.
+  const found = output.match(/retrieving transpile cache for StrippedTypeScript \S+/g);
   expect(found?.length).toBeGreaterThan(200);
 });
 
@@ -130,7 +130,7 @@ test('bin/berth runs from any folder and through a symbolic link', async () => {
   }
 });
 
-test('bin/berth becomes the platform, so that a signal to it ends that in order', async () => {
+test('bin/berth replaces itself with the platform, so that a signal to it shuts the platform down in order', async () => {
   const child = start(berth, ['serve', '--json'], folder);
   child.stderr?.resume();
   await announced(child);

@@ -90,7 +90,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   return 0;
 }
 
-/** Browsers resolve every name below `localhost` to their own machine, so sessions get hosts there, unless the proxy is elsewhere. */
+/** Sessions get hosts below `localhost`, which browsers resolve to their own machine, unless other machines reach the proxy. */
 function sessionDomain({ BERTH_LISTEN_HOST: host, BERTH_PROXY_URL: proxyUrl }: NodeJS.ProcessEnv) {
   const isLocal = !proxyUrl && (!host || loopback.has(host));
   return isLocal ? { BERTH_SESSION_DOMAIN: 'localhost' } : {};

@@ -32,7 +32,7 @@ test('a terminal shows the URL of the session, and the access token once', () =>
   expect(summaryOn(true)).toContain('http://127.0.0.1:7100/setup with the code the-set-up-code');
 });
 
-test('a redirected log contains neither, but the commands that print them', () => {
+test('a redirected log contains no secrets, but the commands that print them', () => {
   const text = summaryOn(false);
   expect(text).not.toMatch(/the-label|the-connection-token|the-access-token|the-set-up-code/);
   expect(text).toContain('in /srv/.berth/token\n');
@@ -41,7 +41,7 @@ test('a redirected log contains neither, but the commands that print them', () =
   expect(text).toContain('Bearer $(cat /srv/.berth/token)');
 });
 
-test('programs get the URL that every client can use, and the one for browsers beside it', () => {
+test('programs get the URL for every client, and also the URL for browsers', () => {
   const { sample_url, sample_host_url } = JSON.parse(summaryForPrograms({ platform, sample: { url, plainUrl } }));
   expect([sample_url, sample_host_url]).toEqual([plainUrl, url]);
   const same = JSON.parse(summaryForPrograms({ platform, sample: { url: plainUrl, plainUrl } }));

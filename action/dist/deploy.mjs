@@ -1383,21 +1383,21 @@ var BerthClient = class {
 	}
 };
 // action/failure.ts
-/** A failure that is reported as it stands: its message says what to do. */
+/** A failure whose message says what to do, and is reported without a stack trace. */
 var Failure = class extends Error {
 	name = "Failure";
 };
 // action/push/docker-login.ts
-/** A configuration of docker's for this step only, so that no other step finds the log-in. */
-/** The name under which the post step finds the folder. */
+/** A separate docker configuration for this step, so that other steps do not have the log-in. */
+/** The state with the path of the folder, for the post step. */
 const stateName$1 = "docker-config";
-/** Folders of a configuration that say where engines, builders and plug-ins are. */
+/** Folders of a docker configuration with engines, builders and plug-ins. */
 const sharedFolders = [
 	"contexts",
 	"cli-plugins",
 	"buildx"
 ];
-/** Calls `work` with the variables with which docker uses the log-in, and logs out. */
+/** Logs in, calls `work` with an environment in which docker uses the log-in, and deletes the log-in. */
 async function withLogIn(login, { env, workflow }, work) {
 	const folder = await logIn(login, env, workflow);
 	try {
@@ -1420,7 +1420,7 @@ async function logOut(workflow) {
 		force: true
 	});
 }
-/** Returns the folder of the configuration. */
+/** Writes the configuration, and returns its folder. */
 async function logIn(login, env, workflow) {
 	const own = env["DOCKER_CONFIG"] || join(env["HOME"] || homedir(), ".docker");
 	const folder = await mkdtemp(join(env["RUNNER_TEMP"] || tmpdir(), "berth-docker-"));
@@ -1431,7 +1431,7 @@ async function logIn(login, env, workflow) {
 	await writeFile(join(folder, "config.json"), JSON.stringify(config), { mode: 384 });
 	return folder;
 }
-/** The person's own log-ins stay: builds pull their base images with them. */
+/** Adds a log-in, and keeps those of the job, which builds need to pull their base images. */
 function withLogin(config, { registry, account, token }, workflow) {
 	const auth = Buffer.from(`${account}:${token}`).toString("base64");
 	workflow.mask(auth);
@@ -1500,7 +1500,7 @@ async function exitOf(name, child) {
 }
 // action/commit.ts
 /** The git commit of a workflow run, and the labels of its images. */
-/** Reads the commit from what the runner says; its message from the event, or from git. */
+/** Reads the commit from the variables of the runner, and its message from the event or from git. */
 async function currentCommit(env, signal) {
 	const hash = env["GITHUB_SHA"] ?? "";
 	const repository = env["GITHUB_REPOSITORY"] ?? "";
@@ -1552,7 +1552,7 @@ async function messageOfGit(env, hash, signal) {
 }
 // action/id-token.ts
 /** The ID token of a job, and the deploy token that the API returns for it. */
-/** GitHub answers in less than a second, when it answers. */
+/** If GitHub answers, it does so in less than a second. */
 const timeoutMs$2 = 15e3;
 /** GitHub's service has short outages. */
 const attempts = 3;
@@ -1573,7 +1573,7 @@ async function deployToken({ host, account }, { env, workflow, signal }) {
 		throw new Failure(`The account ${account} has not accepted this job: ${error.message}`, { cause: error });
 	}
 }
-/** The audience is the address of the API, so that no other service can use the token here. */
+/** Sets the address of the API as the audience, so that the API accepts no tokens that were issued for other services. */
 function audienceUrl(url, host) {
 	const result = new URL(url);
 	result.searchParams.set("audience", host);
@@ -1602,13 +1602,13 @@ async function requestOnce(url, secret, signal) {
 	return value;
 }
 // action/inputs.ts
-/** The inputs of the action. The runner has applied the defaults of `action.yml`. */
+/** The inputs of the action. The runner applies the defaults of `action.yml`. */
 const loopback$1 = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
-/** The token alone, so that it is masked before anything else happens. */
+/** Reads only the token, so that it can be masked before anything else happens. */
 function tokenInput(env) {
 	return input(env, "token");
 }
-/** Reads the inputs, and reports every problem with them in one failure. */
+/** Reads the inputs. Throws one failure with all problems. */
 function readInputs(env) {
 	const problems = [];
 	const check = (read) => {
@@ -1643,7 +1643,7 @@ function readInputs(env) {
 		rollbackOnFailure
 	};
 }
-/** An input; undefined if it is empty. */
+/** Reads an input; undefined if it is empty. */
 function input(env, name) {
 	const value = env[`INPUT_${name.replaceAll(" ", "_").toUpperCase()}`]?.trim();
 	return value === "" ? void 0 : value;
@@ -1715,7 +1715,7 @@ function tagsOf(env) {
 	const hash = env["GITHUB_SHA"] ?? "";
 	return [hash === "" ? "latest" : `sha-${hash.slice(0, 12)}`];
 }
-/** True or false as in the core schema of YAML 1.2, as in other actions. */
+/** Parses a boolean of the core schema of YAML 1.2, as other actions do. */
 function flag(env, name) {
 	const value = input(env, name);
 	if (/^(?:true|True|TRUE)$/.test(value ?? "")) return true;
@@ -1735,7 +1735,7 @@ function list(text = "") {
 }
 // action/push/archive.ts
 /** Uploads an archive of an image, without Docker. */
-/** Uploads an archive with all tags, once for each. The API checks every digest in it. Returns the digest. */
+/** Uploads an archive once for each tag, and returns the digest. The API checks every digest in the archive. */
 async function pushArchive(path, { client, service, tags, signal }) {
 	const type = await typeOf(path);
 	let image;
@@ -1755,7 +1755,7 @@ async function pushArchive(path, { client, service, tags, signal }) {
 	}
 	return image?.digest ?? "";
 }
-/** The first bytes of what gzip and zstd write (RFC 1952, RFC 8878). */
+/** Determines the type from the magic number of gzip or zstd (RFC 1952, RFC 8878). */
 async function typeOf(path) {
 	try {
 		await using file = await open(path);
@@ -1768,7 +1768,7 @@ async function typeOf(path) {
 	}
 }
 // action/push/docker.ts
-/** Builds images with buildx, or with docker where there is no buildx, and pushes them. */
+/** Builds images with buildx, or with docker if there is no buildx, and pushes them. */
 /** Builds an image and pushes it with all tags. Returns its digest. */
 async function buildAndPush(build, labels, push) {
 	const args = [
@@ -1817,7 +1817,7 @@ async function buildWithBuildx(args, push) {
 		];
 		if (await push.show(() => showProgram("docker", command, push)) !== 0) throw buildFailed();
 		const digest = JSON.parse(await readFile(metadata, "utf8"))["containerimage.digest"];
-		if (typeof digest !== "string") throw new Failure("docker buildx does not say which digest it has pushed");
+		if (typeof digest !== "string") throw new Failure("docker buildx did not report the pushed digest");
 		return digest;
 	} finally {
 		await rm(folder, {
@@ -1827,10 +1827,10 @@ async function buildWithBuildx(args, push) {
 	}
 }
 async function pushTags(push) {
-	for (const target of targets(push)) if (await push.show(() => showProgram("docker", ["push", target], push)) !== 0) throw new Failure(`docker push of ${target} failed, its output says why`);
+	for (const target of targets(push)) if (await push.show(() => showProgram("docker", ["push", target], push)) !== 0) throw new Failure(`docker push of ${target} failed, see its output`);
 	return await pushedDigest(push);
 }
-/** The digest under which the registry has the image, as the engine has noted it. */
+/** The digest of a pushed image in the registry, which the engine stores after the push. */
 async function pushedDigest(push) {
 	const [target = ""] = targets(push);
 	const { stdout } = await runProgram("docker", [
@@ -1841,21 +1841,21 @@ async function pushedDigest(push) {
 		target
 	], push);
 	const found = stdout.split("\n").findLast((line) => line.startsWith(`${push.repository}@`));
-	if (found === void 0) throw new Failure(`Docker does not say under which digest it has pushed ${target}`);
+	if (found === void 0) throw new Failure(`Docker does not report the digest of ${target}`);
 	return found.slice(push.repository.length + 1);
 }
 function targets({ repository, tags }) {
 	return tags.map((tag) => `${repository}:${tag}`);
 }
 function buildFailed() {
-	return new Failure("The build failed, its output says why");
+	return new Failure("The build failed, see its output");
 }
 // action/rollout/log-lines.ts
 /** Enough for a stack trace. */
 const maxLines = 50;
-/** Logs arrive within seconds, or not at all. */
+/** A log that can be read arrives within seconds. */
 const timeoutMs$1 = 1e4;
-/** The last lines; instead of them why they cannot be read, since the deployment has failed for another reason. */
+/** Reads the last lines. Reports an error as a line, because the caller already reports another failure. */
 async function lastLogLines(client, backend) {
 	const lines = [];
 	try {
@@ -1872,7 +1872,7 @@ async function lastLogLines(client, backend) {
 	}
 }
 // action/rollout/rollout.ts
-/** Sets the image of an environment, waits until a backend of it is ready, and sets the previous image again if none becomes ready. */
+/** Sets the image of an environment, waits until a backend of it is ready, and restores the previous image if none becomes ready. */
 /** After a cancellation, the runner waits for 7.5 s before it kills the step. */
 const rollbackTimeoutMs = 5e3;
 async function rollOut(rollout) {
@@ -1891,7 +1891,7 @@ async function rollOut(rollout) {
 		throw error;
 	}
 }
-/** Connects to a new backend, and waits until it is ready. It names the image, in case of another deployment at the same time. */
+/** Connects to a new backend, and waits until it is ready. Requests the digest, because another deployment may set another image. */
 async function verify(rollout) {
 	const { client, workflow, inputs, service, digest, signal } = rollout;
 	const { environment, readyTimeoutMs } = inputs;
@@ -1915,7 +1915,7 @@ async function verify(rollout) {
 	workflow.info(`The backend ${backend} is ready`);
 	return session;
 }
-/** Prints what the backend has logged, and stops it. Returns the failure. */
+/** Prints the log of a backend, and stops it. Returns the failure. */
 async function notReady({ client, workflow, inputs }, backend, error) {
 	const problem = await client.status(backend).then((status) => status.problem, () => void 0);
 	await workflow.group(`The last lines of the log of ${backend}`, async () => {
@@ -1928,7 +1928,7 @@ async function notReady({ client, workflow, inputs }, backend, error) {
 	if (!isLate && !(error instanceof BerthError && error.code === "BackendEnded")) throw error;
 	return new Failure(`The backend ${backend} ${what}${problem === void 0 ? "" : `: ${problem}`}`, { cause: error });
 }
-/** Sets the previous image, unless another deployment has set a third. */
+/** Restores the previous image, unless another deployment has set a different one. */
 async function rollBack({ client, workflow, inputs, service, digest, previous }) {
 	if (previous === void 0) {
 		if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
@@ -1956,8 +1956,8 @@ async function rollBack({ client, workflow, inputs, service, digest, previous })
 	}
 }
 /**
-* The digest that new backends of an environment run; undefined if there is none. Read before the push, which may move the tag that
-* the environment names.
+* The digest that new backends of an environment run; undefined if there is none. Call it before the push, which may move the tag of the
+* environment.
 */
 async function digestBefore(client, service, options) {
 	const current = await environmentImage(client, service, options).catch((error) => {
@@ -1989,9 +1989,9 @@ const manifestTypes = [
 	"application/vnd.docker.distribution.manifest.v2+json",
 	"application/vnd.docker.distribution.manifest.list.v2+json"
 ].join(", ");
-/** The summary can do without the size. */
+/** Short, because the summary is complete without the size. */
 const timeoutMs = 1e4;
-/** The bytes of an image, of all its platforms together. Undefined if the registry does not show them to this token. */
+/** The size of an image in bytes, of all its platforms together. Undefined if the token may not read the image. */
 async function imageSize({ repository, digest }, access) {
 	const [registry = "", ...path] = repository.split("/");
 	const signal = AbortSignal.any([access.signal, AbortSignal.timeout(timeoutMs)]);
@@ -2021,7 +2021,7 @@ async function imageSize({ repository, digest }, access) {
 		return;
 	}
 }
-/** A token of the registry to pull (the token specification of distribution). */
+/** Requests a grant to pull (the token specification of distribution). */
 async function pullGrant(url, name, { account, token, signal }) {
 	const challenge = (await fetch(`${url}/v2/`, { signal })).headers.get("www-authenticate") ?? "";
 	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
@@ -2038,14 +2038,14 @@ async function pullGrant(url, name, { account, token, signal }) {
 	if (!response.ok) throw new Error(`HTTP status ${response.status}`);
 	return (await response.json()).token;
 }
-/** As docker: plain HTTP on this machine only. */
+/** Plain HTTP for this machine, as docker does, and for the host of an API without encryption; otherwise HTTPS. */
 function scheme(registry, host) {
 	const { hostname } = new URL(`http://${registry}`);
 	const api = new URL(host);
 	return loopback.test(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http:" : "https:";
 }
 // action/summary.ts
-/** A table in HTML: without blank lines in it, GitHub reads no Markdown in a commit message. */
+/** An HTML table without blank lines, so that GitHub does not interpret Markdown in a commit message. */
 function summaryOf(deployed) {
 	const { commit, backend, sizeBytes } = deployed;
 	return `## Deployed to Berth\n\n<table>\n${[
@@ -2064,7 +2064,7 @@ function code(text) {
 function firstLine(text) {
 	return text.trim().split(/[\r\n]/)[0] ?? "";
 }
-/** Also what is Markdown, should a renderer look for it here. */
+/** Also escapes Markdown, in case a renderer interprets it here. */
 function escaped(text) {
 	return text.replaceAll(/[^\w .,/:()+-]/gu, (character) => `&#${character.codePointAt(0)};`);
 }
@@ -2072,8 +2072,8 @@ function megabytes(bytes) {
 	return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 // action/run.ts
-/** The step itself: an image from the runner to the registry, and to new backends. */
-/** Deploys. Rejects with what to report. */
+/** The step: pushes an image to the registry, and sets it as the image of new backends. */
+/** Deploys. Rejects with the error to report. */
 async function deploy({ env, workflow, signal }) {
 	const startedAt = performance.now();
 	maskToken(workflow, tokenInput(env));
@@ -2138,11 +2138,11 @@ async function deploy({ env, workflow, signal }) {
 		commit
 	}));
 }
-/** A person may have the token with or without its account in front. */
+/** Masks the token, and also its part without the account. */
 function maskToken(workflow, token) {
 	for (const part of [token ?? "", token?.slice(token.indexOf(".") + 1) ?? ""]) for (const line of part.split(/\s+/)) if (line.length > 3) workflow.mask(line);
 }
-/** Brings the image into the registry. */
+/** Pushes or uploads the image. */
 async function push(deployment) {
 	const { client, env, workflow, signal, inputs, service, token } = deployment;
 	const { source, tags } = inputs;
@@ -2183,7 +2183,7 @@ async function push(deployment) {
 		})
 	};
 }
-/** The name of the service's images in the registry. Creates the service if there is none. */
+/** The name of the service's images in the registry. Creates the service if it does not exist. */
 async function imageName({ client, service, signal, workflow }) {
 	try {
 		return await client.imageName(service, { signal });
@@ -2201,7 +2201,7 @@ async function imageName({ client, service, signal, workflow }) {
 }
 // action/workflow/workflow.ts
 /**
-* What GitHub's runner offers an action: commands in its log, and files for outputs, state and the summary.
+* The interface of GitHub's runner for actions: commands in the log, and files for outputs, state and the summary.
 * https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 */
 var Workflow = class {
@@ -2209,11 +2209,11 @@ var Workflow = class {
 	constructor(io) {
 		this.#io = io;
 	}
-	/** Makes the runner replace a secret in the log by `***`. */
+	/** Makes the runner replace a secret in the log with `***`. */
 	mask(secret) {
 		if (secret !== "") this.#command("add-mask", secret);
 	}
-	/** Prints a line that is neither a command nor moves the cursor of a terminal, whatever it contains. */
+	/** Prints text that cannot contain commands or control a terminal. */
 	info(text) {
 		const lines = plain(text).split(/\r\n|\r|\n/);
 		for (const line of lines) this.#io.write(`${line.replace(/^(\s*):(?=:)/, "$1​:").replaceAll("##[", "#​#[")}\n`);
@@ -2227,7 +2227,7 @@ var Workflow = class {
 	error(text) {
 		this.#command("error", plain(text), { title: "Berth" });
 	}
-	/** Folds what is printed meanwhile. */
+	/** Folds the output of `work`. */
 	async group(name, work) {
 		this.#command("group", plain(name));
 		try {
@@ -2236,7 +2236,7 @@ var Workflow = class {
 			this.#command("endgroup", "");
 		}
 	}
-	/** Makes the runner ignore commands meanwhile: builds print what files and commit messages contain. */
+	/** Makes the runner ignore commands in the output of `work`, because builds print text from files and commit messages. */
 	async withoutCommands(work) {
 		const token = randomUUID();
 		this.#command("stop-commands", token);
@@ -2249,7 +2249,7 @@ var Workflow = class {
 	setOutput(name, value) {
 		this.#append("GITHUB_OUTPUT", keyed(name, value));
 	}
-	/** Keeps a value for the post step, which finds it with `state`. */
+	/** Saves a value for the post step, which reads it with `state`. */
 	saveState(name, value) {
 		this.#append("GITHUB_STATE", keyed(name, value));
 	}
@@ -2269,7 +2269,7 @@ var Workflow = class {
 		this.#io.write(`::${[name, fields.join(",")].filter(Boolean).join(" ")}::${escapedData(data)}\n`);
 	}
 };
-/** An entry of a file of commands. Its end is random, so that no value can end it and add entries of its own. */
+/** Formats an entry of a command file. The delimiter is random, so that a value cannot end its entry and add others. */
 function keyed(name, value) {
 	const end = `end-${randomUUID()}`;
 	return `${name}<<${end}\n${value}\n${end}\n`;
@@ -2285,8 +2285,8 @@ function escapedProperty(text) {
 	return escapedData(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
 }
 // action/deploy.ts
-/** The program of the action. The runner starts it twice: for the step, and after the job to log out. */
-/** Says in the post step that the step has run. */
+/** The program of the action. The runner starts it twice: for the step, and after the job to delete the Docker log-in. */
+/** A state that the step saves, so that the post step can be distinguished from it. */
 const stateName = "is-post";
 const env = process.env;
 const workflow = new Workflow({

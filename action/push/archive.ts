@@ -15,7 +15,7 @@ export interface ArchivePush {
 
 type ArchiveType = 'application/x-tar' | 'application/gzip' | 'application/zstd';
 
-/** Uploads an archive with all tags, once for each. The API checks every digest in it. Returns the digest. */
+/** Uploads an archive once for each tag, and returns the digest. The API checks every digest in the archive. */
 export async function pushArchive(path: string, { client, service, tags, signal }: ArchivePush): Promise<string> {
   const type = await typeOf(path);
   let image: Image | undefined;
@@ -31,7 +31,7 @@ export async function pushArchive(path: string, { client, service, tags, signal 
   return image?.digest ?? '';
 }
 
-/** The first bytes of what gzip and zstd write (RFC 1952, RFC 8878). */
+/** Determines the type from the magic number of gzip or zstd (RFC 1952, RFC 8878). */
 async function typeOf(path: string): Promise<ArchiveType> {
   try {
     await using file = await open(path);

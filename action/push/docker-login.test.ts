@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('a log-in stands beside those of the job, is masked, and ends with the work', async () => {
+test('adds a masked log-in to those of the job, and deletes it after the work', async () => {
   const own = { auths: { 'other.example.com': { auth: 'eDp5' } }, credsStore: 'desktop', currentContext: 'remote' };
   writeFileSync(join(folder, 'own/config.json'), JSON.stringify(own));
   await withLogIn(login, { env, workflow }, async ({ DOCKER_CONFIG: path = '' }) => {
@@ -42,7 +42,7 @@ test('a log-in stands beside those of the job, is masked, and ends with the work
   expect(JSON.parse(readFileSync(join(folder, 'own/config.json'), 'utf8'))).toEqual(own);
 });
 
-test('it ends with work that fails, too; the post step knows the folder, and needs none', async () => {
+test('deletes the log-in after work that fails, too; the post step finds the folder, and does nothing without one', async () => {
   const failing = withLogIn(login, { env, workflow }, async () => Promise.reject(new Error('broken')));
   await expect(failing).rejects.toThrow('broken');
   expect(readdirSync(join(folder, 'temp'))).toEqual([]);

@@ -1,4 +1,4 @@
-/** A configuration of docker's for this step only, so that no other step finds the log-in. */
+/** A separate docker configuration for this step, so that other steps do not have the log-in. */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
@@ -12,13 +12,13 @@ export interface RegistryLogin {
   readonly token: string;
 }
 
-/** The name under which the post step finds the folder. */
+/** The state with the path of the folder, for the post step. */
 const stateName = 'docker-config';
 
-/** Folders of a configuration that say where engines, builders and plug-ins are. */
+/** Folders of a docker configuration with engines, builders and plug-ins. */
 const sharedFolders = ['contexts', 'cli-plugins', 'buildx'];
 
-/** Calls `work` with the variables with which docker uses the log-in, and logs out. */
+/** Logs in, calls `work` with an environment in which docker uses the log-in, and deletes the log-in. */
 export async function withLogIn<T>(
   login: RegistryLogin,
   { env, workflow }: { readonly env: Environment; readonly workflow: Workflow },
@@ -38,11 +38,11 @@ export async function logOut(workflow: Workflow): Promise<void> {
   if (folder !== '') await rm(folder, { recursive: true, force: true });
 }
 
-/** Returns the folder of the configuration. */
+/** Writes the configuration, and returns its folder. */
 async function logIn(login: RegistryLogin, env: Environment, workflow: Workflow): Promise<string> {
   const own = env['DOCKER_CONFIG'] || join(env['HOME'] || homedir(), '.docker');
   const folder = await mkdtemp(join(env['RUNNER_TEMP'] || tmpdir(), 'berth-docker-'));
-  // Before the log-in is written, so that it is deleted even if this process is killed.
+  // Saved before the log-in is written, so that the post step deletes it even if this process is killed.
   workflow.saveState(stateName, folder);
   await mkdir(join(own, 'buildx'), { recursive: true });
   for (const name of sharedFolders) {
@@ -58,7 +58,7 @@ interface DockerConfig {
   readonly credHelpers?: Readonly<Record<string, string>>;
 }
 
-/** The person's own log-ins stay: builds pull their base images with them. */
+/** Adds a log-in, and keeps those of the job, which builds need to pull their base images. */
 function withLogin(
   config: DockerConfig,
   { registry, account, token }: RegistryLogin,
@@ -69,7 +69,7 @@ function withLogin(
   return {
     ...config,
     auths: { ...config.auths, [registry]: { auth } },
-    // Without a helper of this registry, docker would ask the store of all other log-ins.
+    // An empty helper for this registry keeps docker from asking the default credentials store.
     credHelpers: { ...config.credHelpers, [registry]: '' },
   };
 }

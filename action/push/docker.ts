@@ -1,4 +1,4 @@
-/** Builds images with buildx, or with docker where there is no buildx, and pushes them. */
+/** Builds images with buildx, or with docker if there is no buildx, and pushes them. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,12 +7,12 @@ import type { Build } from '../inputs.ts';
 import { runProgram, showProgram } from './program.ts';
 import type { ProgramOptions } from './program.ts';
 
-/** What to push. */
+/** The target of a push. */
 export interface DockerPush extends ProgramOptions {
   /** The name in the registry, without a tag. */
   readonly repository: string;
   readonly tags: readonly string[];
-  /** Runs what prints text of others. */
+  /** Runs a program whose output is not trusted, with workflow commands disabled. */
   readonly show: (work: () => Promise<number>) => Promise<number>;
 }
 
@@ -57,7 +57,7 @@ async function buildWithBuildx(args: readonly string[], push: DockerPush): Promi
     const command = ['buildx', 'build', '--push', '--progress', 'plain', '--metadata-file', metadata, ...args];
     if ((await push.show(() => showProgram('docker', command, push))) !== 0) throw buildFailed();
     const digest = (JSON.parse(await readFile(metadata, 'utf8')) as Record<string, unknown>)['containerimage.digest'];
-    if (typeof digest !== 'string') throw new Failure('docker buildx does not say which digest it has pushed');
+    if (typeof digest !== 'string') throw new Failure('docker buildx did not report the pushed digest');
     return digest;
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -67,19 +67,19 @@ async function buildWithBuildx(args: readonly string[], push: DockerPush): Promi
 async function pushTags(push: DockerPush): Promise<string> {
   for (const target of targets(push)) {
     if ((await push.show(() => showProgram('docker', ['push', target], push))) !== 0) {
-      throw new Failure(`docker push of ${target} failed, its output says why`);
+      throw new Failure(`docker push of ${target} failed, see its output`);
     }
   }
   return await pushedDigest(push);
 }
 
-/** The digest under which the registry has the image, as the engine has noted it. */
+/** The digest of a pushed image in the registry, which the engine stores after the push. */
 async function pushedDigest(push: DockerPush): Promise<string> {
   const [target = ''] = targets(push);
   const format = '{{range .RepoDigests}}{{println .}}{{end}}';
   const { stdout } = await runProgram('docker', ['image', 'inspect', '--format', format, target], push);
   const found = stdout.split('\n').findLast((line) => line.startsWith(`${push.repository}@`));
-  if (found === undefined) throw new Failure(`Docker does not say under which digest it has pushed ${target}`);
+  if (found === undefined) throw new Failure(`Docker does not report the digest of ${target}`);
   return found.slice(push.repository.length + 1);
 }
 
@@ -88,5 +88,5 @@ function targets({ repository, tags }: DockerPush): string[] {
 }
 
 function buildFailed(): Failure {
-  return new Failure('The build failed, its output says why');
+  return new Failure('The build failed, see its output');
 }

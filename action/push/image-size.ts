@@ -28,10 +28,10 @@ const manifestTypes = [
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ].join(', ');
 
-/** The summary can do without the size. */
+/** Short, because the summary is complete without the size. */
 const timeoutMs = 10_000;
 
-/** The bytes of an image, of all its platforms together. Undefined if the registry does not show them to this token. */
+/** The size of an image in bytes, of all its platforms together. Undefined if the token may not read the image. */
 export async function imageSize(
   { repository, digest }: { readonly repository: string; readonly digest: string },
   access: Access,
@@ -59,11 +59,11 @@ export async function imageSize(
   }
 }
 
-/** A token of the registry to pull (the token specification of distribution). */
+/** Requests a grant to pull (the token specification of distribution). */
 async function pullGrant(url: string, name: string, { account, token, signal }: Access): Promise<string> {
   const challenge = (await fetch(`${url}/v2/`, { signal })).headers.get('www-authenticate') ?? '';
   const [, realm = '', service = ''] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
-  // The log-in is sent to the registry itself only.
+  // The access token is sent only to the registry itself.
   if (realm === '' || new URL(realm).origin !== new URL(url).origin) throw new Error('No challenge of Berth');
   const query = new URLSearchParams({ service, scope: `repository:${name}:pull` });
   const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
@@ -72,7 +72,7 @@ async function pullGrant(url: string, name: string, { account, token, signal }: 
   return ((await response.json()) as { token: string }).token;
 }
 
-/** As docker: plain HTTP on this machine only. */
+/** Plain HTTP for this machine, as docker does, and for the host of an API without encryption; otherwise HTTPS. */
 function scheme(registry: string, host: string): 'http:' | 'https:' {
   const { hostname } = new URL(`http://${registry}`);
   const api = new URL(host);

@@ -4,10 +4,10 @@ import type { BerthClient } from '../../client/index.ts';
 /** Enough for a stack trace. */
 const maxLines = 50;
 
-/** Logs arrive within seconds, or not at all. */
+/** A log that can be read arrives within seconds. */
 const timeoutMs = 10_000;
 
-/** The last lines; instead of them why they cannot be read, since the deployment has failed for another reason. */
+/** Reads the last lines. Reports an error as a line, because the caller already reports another failure. */
 export async function lastLogLines(client: BerthClient, backend: string): Promise<string[]> {
   const lines: string[] = [];
   try {

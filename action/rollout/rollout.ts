@@ -1,4 +1,4 @@
-/** Sets the image of an environment, waits until a backend of it is ready, and sets the previous image again if none becomes ready. */
+/** Sets the image of an environment, waits until a backend of it is ready, and restores the previous image if none becomes ready. */
 import { BerthError } from '../../client/index.ts';
 import type { BerthClient, ConnectResponse } from '../../client/index.ts';
 import { Failure } from '../failure.ts';
@@ -13,7 +13,7 @@ export interface Rollout {
   /** `<account>/<service>`. */
   readonly service: string;
   readonly digest: string;
-  /** The digest that new backends ran before. Undefined: no rollback. */
+  /** The digest of the previous image. Undefined: no rollback. */
   readonly previous: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -21,7 +21,7 @@ export interface Rollout {
 /** After a cancellation, the runner waits for 7.5 s before it kills the step. */
 const rollbackTimeoutMs = 5000;
 
-/** The backend that was waited for. */
+/** The backend that has become ready. */
 export type Verified = Pick<ConnectResponse, 'backend_id' | 'url'>;
 
 export async function rollOut(rollout: Rollout): Promise<Verified | undefined> {
@@ -38,7 +38,7 @@ export async function rollOut(rollout: Rollout): Promise<Verified | undefined> {
   }
 }
 
-/** Connects to a new backend, and waits until it is ready. It names the image, in case of another deployment at the same time. */
+/** Connects to a new backend, and waits until it is ready. Requests the digest, because another deployment may set another image. */
 async function verify(rollout: Rollout): Promise<Verified> {
   const { client, workflow, inputs, service, digest, signal } = rollout;
   const { environment, readyTimeoutMs } = inputs;
@@ -51,14 +51,14 @@ async function verify(rollout: Rollout): Promise<Verified> {
     signal.throwIfAborted();
     throw await notReady(rollout, backend, error);
   } finally {
-    // Nothing connects to a backend that was cancelled while it started.
+    // After a cancellation, no client will connect to this backend.
     if (signal.aborted) await client.stop(backend, { timeoutMs: rollbackTimeoutMs }).catch(() => {});
   }
   workflow.info(`The backend ${backend} is ready`);
   return session;
 }
 
-/** Prints what the backend has logged, and stops it. Returns the failure. */
+/** Prints the log of a backend, and stops it. Returns the failure. */
 async function notReady({ client, workflow, inputs }: Rollout, backend: string, error: unknown): Promise<Failure> {
   const problem = await client.status(backend).then(
     (status) => status.problem,
@@ -75,7 +75,7 @@ async function notReady({ client, workflow, inputs }: Rollout, backend: string, 
   return new Failure(`The backend ${backend} ${what}${problem === undefined ? '' : `: ${problem}`}`, { cause: error });
 }
 
-/** Sets the previous image, unless another deployment has set a third. */
+/** Restores the previous image, unless another deployment has set a different one. */
 async function rollBack({ client, workflow, inputs, service, digest, previous }: Rollout): Promise<void> {
   if (previous === undefined) {
     if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
@@ -98,8 +98,8 @@ async function rollBack({ client, workflow, inputs, service, digest, previous }:
 }
 
 /**
- * The digest that new backends of an environment run; undefined if there is none. Read before the push, which may move the tag that
- * the environment names.
+ * The digest that new backends of an environment run; undefined if there is none. Call it before the push, which may move the tag of the
+ * environment.
  */
 export async function digestBefore(
   client: BerthClient,

@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('a value ends at a random line, whatever lines it has', () => {
+test('a value ends with a random delimiter, so its lines cannot end it', () => {
   workflow.setOutput('message', 'EOF\nEVIL=1');
   workflow.setOutput('message', 'two');
   const lines = readFileSync(join(folder, 'output'), 'utf8').split('\n');
@@ -26,24 +26,24 @@ test('a value ends at a random line, whatever lines it has', () => {
   expect(first).not.toBe(second);
 });
 
-test('without the file, it names the variable that is missing', () => {
+test('a missing file causes an error that names the variable', () => {
   expect(() => workflow.saveState('a', 'b')).toThrow('GITHUB_STATE is not set');
   expect(() => workflow.summary('a')).not.toThrow();
   expect([workflow.state('kept'), workflow.state('other')]).toEqual(['a', '']);
 });
 
-test('an annotation is one command, with the line breaks of its text', () => {
+test('an annotation is one command, with escaped line breaks', () => {
   workflow.error('100 %\n::error::second\r\u001b[31mred');
   expect(written).toBe('::error title=Berth::100 %25%0A::error::second%0D[31mred\n');
 });
 
-test('a line of the log is no command', () => {
+test('a log line cannot be a command', () => {
   workflow.info('a\n::add-mask::a\n  ::error::b\n##[error]c\r::warning::d\u001b[2J');
   for (const line of written.split('\n')) expect(line).not.toMatch(/^\s*::|##\[|\r/);
   expect(written).not.toContain('\u001b');
 });
 
-test('programs that print commands are kept from it, and their last line ends', async () => {
+test('disables commands in the output of programs, and ends their last line', async () => {
   const code = await workflow.withoutCommands(async () => {
     written += 'no line end';
     return 7;

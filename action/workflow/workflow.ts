@@ -1,5 +1,5 @@
 /**
- * What GitHub's runner offers an action: commands in its log, and files for outputs, state and the summary.
+ * The interface of GitHub's runner for actions: commands in the log, and files for outputs, state and the summary.
  * https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
  */
 import { randomUUID } from 'node:crypto';
@@ -21,12 +21,12 @@ export class Workflow {
     this.#io = io;
   }
 
-  /** Makes the runner replace a secret in the log by `***`. */
+  /** Makes the runner replace a secret in the log with `***`. */
   mask(secret: string): void {
     if (secret !== '') this.#command('add-mask', secret);
   }
 
-  /** Prints a line that is neither a command nor moves the cursor of a terminal, whatever it contains. */
+  /** Prints text that cannot contain commands or control a terminal. */
   info(text: string): void {
     const lines = plain(text).split(/\r\n|\r|\n/);
     // The runner looks for `::` at the start of a line, and for `##[` anywhere.
@@ -46,7 +46,7 @@ export class Workflow {
     this.#command('error', plain(text), { title: 'Berth' });
   }
 
-  /** Folds what is printed meanwhile. */
+  /** Folds the output of `work`. */
   async group<T>(name: string, work: () => Promise<T>): Promise<T> {
     this.#command('group', plain(name));
     try {
@@ -56,14 +56,14 @@ export class Workflow {
     }
   }
 
-  /** Makes the runner ignore commands meanwhile: builds print what files and commit messages contain. */
+  /** Makes the runner ignore commands in the output of `work`, because builds print text from files and commit messages. */
   async withoutCommands<T>(work: () => Promise<T>): Promise<T> {
     const token = randomUUID();
     this.#command('stop-commands', token);
     try {
       return await work();
     } finally {
-      // A program may have left its last line open.
+      // The last line of a program may have no newline.
       this.#io.write(`\n::${token}::\n`);
     }
   }
@@ -72,7 +72,7 @@ export class Workflow {
     this.#append('GITHUB_OUTPUT', keyed(name, value));
   }
 
-  /** Keeps a value for the post step, which finds it with `state`. */
+  /** Saves a value for the post step, which reads it with `state`. */
   saveState(name: string, value: string): void {
     this.#append('GITHUB_STATE', keyed(name, value));
   }
@@ -97,7 +97,7 @@ export class Workflow {
   }
 }
 
-/** An entry of a file of commands. Its end is random, so that no value can end it and add entries of its own. */
+/** Formats an entry of a command file. The delimiter is random, so that a value cannot end its entry and add others. */
 function keyed(name: string, value: string): string {
   const end = `end-${randomUUID()}`;
   return `${name}<<${end}\n${value}\n${end}\n`;

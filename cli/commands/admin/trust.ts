@@ -18,7 +18,7 @@ function createCommand(session: Session) {
   const command = new Command('create')
     .summary('trust a repository')
     .description(
-      'Allows deployments of a repository to trade their ID token for a short-lived deploy token of the account.',
+      'Allows deployments of a repository to exchange their ID token for a short-lived deploy token of the account.',
     )
     .argument('<repository>', 'OWNER/NAME at GitHub, or at the issuer')
     .option('--branch <name>', 'the only branch (default: every branch and tag)')
