@@ -1,19 +1,19 @@
 #!/bin/sh
-# Makes the secrets of a deployment, once: what is there already stays as it is.
+# Creates the secrets of a deployment. Existing files are not changed.
 #
 #   deploy/make-secrets.sh [FOLDER]      (default: deploy/secrets)
 #
-#   berth-secret       what the processes of the platform know each other by; every machine needs the same
+#   berth-secret       authenticates the processes of the platform to each other; the same on every machine
 #   berth.env          the URLs of MongoDB and Redis, with their passwords
 #   mongodb-password   of the user "berth"
-#   mongodb-key        what members of the replica set know each other by
+#   mongodb-key        authenticates the members of the replica set to each other
 #   redis.conf         the password of Redis
-#   operations-token   by which Prometheus reads /metrics from another machine or container
+#   operations-token   with which Prometheus reads /metrics from another machine or container
 set -eu
 
 folder=${1:-$(dirname "$0")/secrets}
 
-# Nobody but you can look into the folder. In a container, processes that are not root must read the files, so those are open.
+# Only its owner can enter the folder. The files are readable for all, because processes in containers do not run as their owner.
 umask 022
 mkdir -p "$folder"
 chmod 700 "$folder"
