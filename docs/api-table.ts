@@ -1,4 +1,4 @@
-/** The list of all endpoints of the service API, as a page for people. */
+/** Generates docs/api.md, the list of all endpoints of the service API. */
 import { endpointGroups } from '../contract/all-endpoints.ts';
 import type { Endpoint, EndpointAccess } from '../contract/endpoint.ts';
 import { generations } from '../contract/generations.ts';
@@ -26,12 +26,12 @@ ${rows.join('\n')}
   });
   return `# The service API
 
-Every endpoint. \`docs/openapi.json\`, which the API serves at \`/openapi.json\` and shows at \`/docs\`, has the fields of requests and
-answers, [errors.md](errors.md) the errors. The column "access
-token" names the scope that the token needs. Endpoints that need no token can be read by pages of every origin (CORS).
+This page lists every endpoint. \`docs/openapi.json\`, which the API serves at \`/openapi.json\` and shows at \`/docs\`, describes the fields of
+requests and responses, [errors.md](errors.md) the errors. The column "access token" contains the scope that the token needs. Pages of every
+origin can read endpoints that need no token (CORS).
 
 ${groups.join('\n')}
-## The same thing in each generation
+## Corresponding words of the generations
 
 A backend that is spawned through one generation is visible through all of them.
 

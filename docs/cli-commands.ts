@@ -17,7 +17,7 @@ const meanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   terminated: 'stopped by SIGTERM',
 };
 
-/** The page, in Markdown. */
+/** Returns the page in Markdown. */
 export function cliText(): string {
   const { stdin, stdout, stderr } = process;
   const session = new Session({ env: {}, stdin, stdout, stderr, cwd: '/' }, new AbortController().signal);

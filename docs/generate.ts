@@ -1,4 +1,4 @@
-/** Writes the documents that are generated from the code. With `--check`, it only lists the stale ones. */
+/** Writes the documents that are generated from the code. With `--check`, only lists the stale ones. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { actionText } from '../action/build.ts';
@@ -57,7 +57,7 @@ ${rows.join('\n')}
 `;
 }
 
-/** The default of a setting, as its schema has it. */
+/** The default of a setting, from its schema. */
 function defaultOf({ variable, schema, defaultText }: Setting<unknown>): string {
   if (defaultText !== undefined) return defaultText;
   const value = schema.parse(undefined) ?? '';

@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI document that ours has. */
+/** The types of the parts of OpenAPI that the document uses. */
 
 export interface Schema {
   readonly $ref?: string;

@@ -5,11 +5,11 @@ import type { Endpoint } from '../contract/endpoint.ts';
 interface Row {
   readonly name: string;
   readonly description: string;
-  /** Of the paths of v2 in this group. Groups of other generations have none. */
+  /** Matches the paths of v2 in this group. Groups of other generations have none. */
   readonly paths?: RegExp;
 }
 
-/** A path belongs to the first group that fits. */
+/** A path belongs to the first group that matches it. */
 const rows = [
   { name: 'Connect', description: 'Connection URLs to backends', paths: /\/connect$/ },
   {

@@ -1,4 +1,4 @@
-/** The OpenAPI document says everything that clients need, and its examples are valid. */
+/** Checks that the OpenAPI document is complete, and that its examples are valid. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { allEndpoints } from '../contract/all-endpoints.ts';
@@ -66,10 +66,10 @@ test.each(operations)('the errors of $operationId have their status', ({ respons
   }
 });
 
-/** What is wrong with an example, by the schema in the document. */
+/** Validates an example against the schema in the document. Returns the problem. */
 function problemOf(schema: object, example: unknown): string | undefined {
   const text = JSON.stringify({ ...schema, $defs: document.components.schemas });
-  // The library knows no conditions.
+  // zod does not support `if` and `then`.
   const withoutConditions = (name: string, value: unknown) => (name === 'if' || name === 'then' ? undefined : value);
   const parsed = z.fromJSONSchema(
     JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/'), withoutConditions) as Parameters<

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the service API, made from the endpoints and schemas of the contract. */
+/** Generates the OpenAPI document of the service API from the endpoints and schemas of the contract. */
 import { createDocument } from 'zod-openapi';
 import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiRequestBodyObject } from 'zod-openapi';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ import { openApiTags, tagOf } from './openapi-tags.ts';
 import type { OpenApiDocument } from './openapi-document.ts';
 import { addExamples } from './openapi-examples.ts';
 
-/** What any endpoint may answer, whatever it does. An unknown parameter of the query is a bad request everywhere. */
+/** Errors of every endpoint. An unknown query parameter is a bad request everywhere. */
 const everywhere: readonly ServiceErrorCode[] = ['BadRequest', 'InternalError', 'Unavailable'];
 const withToken: readonly ServiceErrorCode[] = ['Unauthorized', 'Forbidden', 'TooManyRequests'];
 const withBody: readonly ServiceErrorCode[] = ['PayloadTooLarge', 'UnsupportedMediaType'];
@@ -50,8 +50,8 @@ export function openApiDocument(
 
 const introduction = `Berth runs a container for each session of an application, and stops it when it is idle.
 
-To try a request on this page, press **Authorize** and enter an access token, which \`POST /v2/account/{account}/token\` creates and which
-the first start writes to the file \`token\` of the data folder. If you are [logged in](/login), the page sends the cookie of your
+To try a request on this page, press **Authorize** and enter an access token. \`POST /v2/account/{account}/token\` creates one, and the first
+start writes one to the file \`token\` of the data folder. If you are [logged in](/login), the page sends the cookie of your
 session instead. A refused request is answered with \`{"error":{"code","message","status","id"}}\`: the code is stable, and the ID is in
 the server's log.`;
 
@@ -93,18 +93,20 @@ function operation(name: string, endpoint: Endpoint): ZodOpenApiOperationObject 
     ...(isPost && { requestBody: requestBody(endpoint) }),
     responses: {
       [endpoint.status]: { description: 'Done', content: { [type]: { schema: endpoint.answer } } },
-      ...(endpoint.endsWith204 && { 204: { description: 'The client has every event, as its `Last-Event-ID` says' } }),
+      ...(endpoint.endsWith204 && {
+        204: { description: 'The client has received every event, by its `Last-Event-ID`' },
+      }),
       ...(endpoint.page && pageResponses),
-      ...refusals(endpoint),
+      ...errorResponses(endpoint),
     },
   };
 }
 
-/** What a readiness page answers beside 200. */
+/** The responses of a readiness page, except 200. */
 const pageResponses = {
-  303: { description: 'The backend is ready: the way to its URL' },
-  404: { description: 'A page that says that there is no such backend', content: { 'text/html': {} } },
-  410: { description: 'A page that says why the backend has ended', content: { 'text/html': {} } },
+  303: { description: 'The backend is ready: a redirect to its URL' },
+  404: { description: 'A page for a backend that does not exist', content: { 'text/html': {} } },
+  410: { description: 'A page with the reason why the backend has ended', content: { 'text/html': {} } },
 };
 
 function needsAccessToken({ access }: Endpoint): boolean {
@@ -117,7 +119,7 @@ function answerType({ stream, page, archive }: Endpoint): string {
   return stream ? 'text/event-stream' : 'application/json';
 }
 
-/** An archive comes as a file of a form, or as the body itself. Of a form, what may stand in the query may be a field. */
+/** An archive is a file in a form, or the body itself. A form may also contain the query parameters as fields. */
 function requestBody({ archive, body, query }: Endpoint): ZodOpenApiRequestBodyObject {
   if (archive !== 'request') {
     return { required: !body.safeParse({}).success, content: { 'application/json': { schema: body } } };
@@ -140,7 +142,7 @@ function pathSchema(path: string): z.ZodObject {
   return z.object(Object.fromEntries(Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => [name, z.string()])));
 }
 
-function refusals(endpoint: Endpoint) {
+function errorResponses(endpoint: Endpoint) {
   const codes = new Set<ServiceErrorCode>([
     ...endpoint.errors,
     ...(needsAccessToken(endpoint) ? withToken : []),

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { WebSocketServer } from 'ws';
 import { Room } from './room.js';
-import { lasts, load, save } from './saved-drawing.js';
+import { isPersistent, load, save } from './saved-drawing.js';
 
 /** The longest time between saves, so that at most this much is lost if the container is killed. */
 const saveEveryMs = 5_000;
@@ -33,7 +33,13 @@ export async function openPad({ port, folder, backend, key, fencingToken, log })
   // Without a key, no other backend loads this drawing, so the backend's own name is used.
   const savedUnder = key ?? backend;
   const saved = await load(folder, savedUnder);
-  const session = { backend, key, fencingToken, lasting: lasts(folder), loadedFrom: saved?.fencingToken ?? null };
+  const session = {
+    backend,
+    key,
+    fencingToken,
+    lasting: isPersistent(folder),
+    loadedFrom: saved?.fencingToken ?? null,
+  };
   const room = new Room(session, saved?.strokes);
 
   let savedChanges = 0;

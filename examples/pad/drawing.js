@@ -34,7 +34,7 @@ export class Drawing {
     if (stroke.points.includes(undefined)) return undefined;
     this.#strokes.set(id, stroke);
     this.#points += stroke.points.length;
-    this.#forgetOldest();
+    this.#removeOldest();
     return stroke;
   }
 
@@ -46,7 +46,7 @@ export class Drawing {
     if (added.includes(undefined)) return undefined;
     stroke.points.push(...added);
     this.#points += added.length;
-    this.#forgetOldest();
+    this.#removeOldest();
     return added;
   }
 
@@ -63,7 +63,7 @@ export class Drawing {
     this.#points = 0;
   }
 
-  #forgetOldest() {
+  #removeOldest() {
     for (const id of this.#strokes.keys()) {
       if (this.#points <= maxPoints && this.#strokes.size <= maxStrokes) return;
       this.remove(id);

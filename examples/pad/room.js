@@ -110,7 +110,7 @@ export class Room {
       const name = `${adjectives[i % adjectives.length]} ${animals[Math.floor(i / adjectives.length) % animals.length]}`;
       if (!taken.has(name)) return name;
     }
-    return 'Somebody';
+    return 'Guest';
   }
 }
 

@@ -18,7 +18,7 @@ export async function chooseFolder(given) {
 }
 
 /** Whether the folder is kept after the container ends. */
-export function lasts(folder) {
+export function isPersistent(folder) {
   return !folder.startsWith(tmpdir());
 }
 

@@ -17,7 +17,7 @@ const pad = await openPad({
   backend: SESSION_BACKEND_ID ?? 'local',
   key: SESSION_BACKEND_KEY ?? null,
   fencingToken: SESSION_BACKEND_FENCING_TOKEN ? Number(SESSION_BACKEND_FENCING_TOKEN) : null,
-  log: (...facts) => console.log(...facts),
+  log: (...values) => console.log(...values),
 });
 console.log(`The pad listens on port ${pad.port}, and keeps its drawing in ${pad.folder}`);
 

@@ -1,10 +1,10 @@
-/** The page: draws what everybody paints, and sends what you paint. All URLs are relative, for the page has a prefix. */
+/** The page: draws the strokes of all participants, and sends those of this one. All URLs are relative, because the page has a prefix. */
 
 const board = { width: 1600, height: 1000 };
 const inks = ['Ink', 'Red', 'Orange', 'Green', 'Blue', 'Violet'];
 const widthsPx = [3, 7, 16];
 
-/** After this many seconds of trying to come back the page says so and waits for the person. */
+/** The waits before attempts to reconnect. After the last one, the page reports the failure and waits for the user. */
 const retryDelaysMs = [500, 1_000, 2_000, 4_000, 8_000];
 
 const byId = (id) => document.getElementById(id);
@@ -22,7 +22,7 @@ let ended = false;
 let current;
 let pending = [];
 let pendingCursor;
-let frameAsked = false;
+let isFrameRequested = false;
 let strokeCount = 0;
 
 connect();
@@ -60,7 +60,7 @@ async function reconnect() {
   setTimeout(connect, delayMs);
 }
 
-/** Berth answers 410 for a backend that has ended; that will not change. */
+/** Berth answers 410 for a backend that has ended. That is permanent. */
 async function hasEnded() {
   return await fetch('healthz').then(
     (response) => response.status === 410,
@@ -145,12 +145,12 @@ function listenToPointer() {
   canvas.addEventListener('pointerleave', () => send({ type: 'cursor', point: null }));
 }
 
-/** What the pointer did since the last frame goes out in one message. */
+/** Sends the movements of the pointer since the last frame in one message. */
 function askFrame() {
-  if (frameAsked) return;
-  frameAsked = true;
+  if (isFrameRequested) return;
+  isFrameRequested = true;
   requestAnimationFrame(() => {
-    frameAsked = false;
+    isFrameRequested = false;
     flush();
     if (pendingCursor) send({ type: 'cursor', point: pendingCursor });
     pendingCursor = undefined;
@@ -212,7 +212,7 @@ function drawStroke({ colour, width, points }, from) {
   context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue(`--ink-${colour}`);
   context.beginPath();
   context.moveTo(...points[from]);
-  // A line of no length is a dot, thanks to the round cap.
+  // Because of the round cap, a line of length zero is a dot.
   for (const point of points.slice(Math.min(from + 1, points.length - 1))) context.lineTo(...point);
   context.stroke();
   byId('hint').hidden = true;
@@ -236,7 +236,7 @@ function moveCursor(id, point) {
   const y = (point[1] / board.height) * canvas.clientHeight;
   const moved = cursor ?? newCursor(person);
   moved.style.transform = `translate(${x}px, ${y}px)`;
-  // A new one is placed before it is shown, or it would fly in from the corner.
+  // A new cursor is positioned before it is shown. Otherwise it would move in from the corner.
   if (!cursor) byId('cursors').append(moved);
 }
 
@@ -339,7 +339,7 @@ function status(text, clearAfterMs) {
   if (clearAfterMs) statusTimer = setTimeout(() => (byId('status').textContent = ''), clearAfterMs);
 }
 
-/** Dark enough in both themes for the white letters on it. */
+/** Dark enough in both themes for white text. */
 function hue(person) {
   return `hsl(${person.hue} 60% 36%)`;
 }
