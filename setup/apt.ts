@@ -18,7 +18,7 @@ export async function installWithApt(
   packages: readonly string[],
   ifKnown: readonly string[] = [],
 ): Promise<string | undefined> {
-  return await terminal.during(what, async (detail) => {
+  return await terminal.withProgress(what, async (detail) => {
     detail('reading the package lists');
     const updated = await aptGet(['update']);
     const known = [];

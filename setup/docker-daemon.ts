@@ -24,7 +24,7 @@ export async function startDockerEngine(
   terminal: Terminal,
   answers: () => Promise<boolean>,
 ): Promise<string | undefined> {
-  return await terminal.during('Starting Docker Engine', async () => {
+  return await terminal.withProgress('Starting Docker Engine', async () => {
     return (await exists('/run/systemd/system')) ? await startService(answers) : await startDockerd(terminal, answers);
   });
 }
@@ -48,7 +48,7 @@ async function startDockerd(terminal: Terminal, answers: () => Promise<boolean>)
   child.unref();
   if (await pollUntil(answers, ended.signal)) {
     if (!ended.signal.aborted) {
-      terminal.say(
+      terminal.print(
         `Started Docker Engine as process ${child.pid} (log in ${logFile}). ` +
           `It keeps running when Berth stops; "kill ${child.pid}" stops it.`,
       );

@@ -90,7 +90,7 @@ async function installEngine({ terminal, mayInstall }: DockerEngineOptions): Pro
   if (!mayInstall || (await findProgram('apt-get')) === undefined) {
     return 'Docker Engine is not installed: install it (https://docs.docker.com/engine/install/), then start again';
   }
-  terminal.say(
+  terminal.print(
     'Docker Engine is not installed. Installing the package docker.io with apt-get, because this runs as root.',
   );
   // From Debian 13 on, the docker command is a separate package.
@@ -103,7 +103,7 @@ async function withClient(host: string, { terminal, mayInstall }: DockerEngineOp
   const noClient = 'The docker command is missing, so this machine cannot push images: install it, then start again';
   const canInstall = mayInstall && process.getuid?.() === 0 && (await findProgram('apt-get')) !== undefined;
   if (!canInstall) return { running: true, host, noClient };
-  terminal.say('The docker command is missing. Installing it with apt-get, because this runs as root.');
+  terminal.print('The docker command is missing. Installing it with apt-get, because this runs as root.');
   await installWithApt(terminal, 'Installing the docker command', [], ['docker-cli']);
   if ((await findProgram('docker')) === undefined) {
     await installWithApt(terminal, 'Installing the docker command', ['docker.io'], []);

@@ -63,15 +63,18 @@ async function pushAndConnect(
     dockerHost,
     isMounted: config.mountFolder !== 'off',
   };
-  return await terminal.during('Pushing the sample application and starting its first session', async (onStep) => {
-    let sample: SampleUrls | undefined;
-    const onLine = (text: string) => {
-      const line = JSON.parse(text) as SampleLine;
-      if ('step' in line) onStep(line.step);
-      else sample = line.urls;
-    };
-    const { code, stderr } = await tryCommand(process.execPath, [program, JSON.stringify(task)], { onLine, signal });
-    if (code !== 0 || !sample) throw new Error(stderr.trim() || `its program ended with ${code}`);
-    return sample;
-  });
+  return await terminal.withProgress(
+    'Pushing the sample application and starting its first session',
+    async (onStep) => {
+      let sample: SampleUrls | undefined;
+      const onLine = (text: string) => {
+        const line = JSON.parse(text) as SampleLine;
+        if ('step' in line) onStep(line.step);
+        else sample = line.urls;
+      };
+      const { code, stderr } = await tryCommand(process.execPath, [program, JSON.stringify(task)], { onLine, signal });
+      if (code !== 0 || !sample) throw new Error(stderr.trim() || `its program ended with ${code}`);
+      return sample;
+    },
+  );
 }

@@ -76,17 +76,17 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
     ...environment,
     ...(engine.running && { DOCKER_HOST: engine.host }),
   });
-  await using platform = await terminal.during('Opening the platform', async () => {
+  await using platform = await terminal.withProgress('Opening the platform', async () => {
     return await openWholePlatform({ config, log: openLog(config.logLevel) });
   });
   const sample = await startSample({ platform, config, engine, terminal, signal: interrupted.signal });
   if (interrupted.signal.aborted) return signalExitCode(await stopped);
   flushCompileCache();
   const result = { platform, sample };
-  terminal.say(summaryForPeople(result, terminal));
+  terminal.print(summaryForPeople(result, terminal));
   if (options.json) process.stdout.write(`${summaryForPrograms(result)}\n`);
   await stopped;
-  terminal.say('Stopping. Press Ctrl-C again to force it.');
+  terminal.print('Stopping. Press Ctrl-C again to force it.');
   return 0;
 }
 

@@ -7,9 +7,9 @@ export interface Terminal {
   /** Whether the output is a terminal, and not a file that others may read later. */
   readonly isInteractive: boolean;
   /** Prints one or several lines. */
-  readonly say: (text: string) => void;
+  readonly print: (text: string) => void;
   /** Runs `work`, and shows progress after a second. `detail` adds a few words to it, such as a percentage. */
-  readonly during: <T>(what: string, work: (detail: (words: string) => void) => Promise<T>) => Promise<T>;
+  readonly withProgress: <T>(what: string, work: (detail: (words: string) => void) => Promise<T>) => Promise<T>;
   readonly bold: (text: string) => string;
   readonly faint: (text: string) => string;
 }
@@ -26,25 +26,31 @@ const lineMs = 10_000;
 /** Writes to a stream, with a spinner if it is a terminal, and with colours if NO_COLOR is not set, too. */
 export function openTerminal(stream: WriteStream): Terminal {
   const style = (format: 'bold' | 'dim' | 'green' | 'red', text: string) => styleText(format, text, { stream });
-  const say = (text: string) => void stream.write(`${text}\n`);
+  const print = (text: string) => void stream.write(`${text}\n`);
 
-  async function during<T>(what: string, work: (detail: (words: string) => void) => Promise<T>): Promise<T> {
+  async function withProgress<T>(what: string, work: (detail: (words: string) => void) => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const seconds = () => Math.round((performance.now() - startedAt) / 1_000);
     let words = '';
     const progress = showProgress(stream, () => `${what} … ${seconds()} s${words && `, ${words}`}`);
     try {
       const result = await work((next) => (words = next));
-      if (progress.stop()) say(`${style('green', '✓')} ${what} ${style('dim', `(${seconds()} s)`)}`);
+      if (progress.stop()) print(`${style('green', '✓')} ${what} ${style('dim', `(${seconds()} s)`)}`);
       return result;
     } catch (error) {
-      if (progress.stop()) say(`${style('red', '✗')} ${what}`);
+      if (progress.stop()) print(`${style('red', '✗')} ${what}`);
       throw error;
     }
   }
 
   const isInteractive = stream.isTTY;
-  return { isInteractive, say, during, bold: (text) => style('bold', text), faint: (text) => style('dim', text) };
+  return {
+    isInteractive,
+    print,
+    withProgress,
+    bold: (text) => style('bold', text),
+    faint: (text) => style('dim', text),
+  };
 }
 
 /** Shows a line that changes, after the first second. `stop` returns whether anything was shown. */

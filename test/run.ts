@@ -26,6 +26,6 @@ async function main(args: string[]): Promise<number> {
   await using folder = await openScratchFolder();
   const run = new TestRun({ options, terminal, folder: folder.path, missing, interrupted: onSignal() });
   const code = await run.all();
-  for (const { what, why } of missing) terminal.say(`Skipped ${what}: ${why}`);
+  for (const { what, why } of missing) terminal.print(`Skipped ${what}: ${why}`);
   return reportOutcome({ results: [...run.results.values()], code, required, missing });
 }

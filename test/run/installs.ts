@@ -51,15 +51,15 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
   if (applications !== undefined) {
     missing.push({ part: 'tools', what: 'ordinary applications', why: applications });
   } else {
-    await packages.terminal.during('Packing layers for images of applications', packBases);
+    await packages.terminal.withProgress('Packing layers for images of applications', packBases);
   }
   for (const name of ['nginx', 'haproxy'] as const) {
-    const program = await packages.terminal.during(`Preparing ${name}`, async () => await proxyProgram(name));
+    const program = await packages.terminal.withProgress(`Preparing ${name}`, async () => await proxyProgram(name));
     if ('missing' in program) missing.push({ part: 'tools', what: `the proxy beside ${name}`, why: program.missing });
   }
   // `openSharedServers` reports the problem again.
   await installSharedServers(packages);
-  await packages.terminal.during('Building images for the deployment with docker-compose', prepareStandIns);
+  await packages.terminal.withProgress('Building images for the deployment with docker-compose', prepareStandIns);
   if (packaged) {
     await linkPrograms(programs, { node: process.execPath, ...(npm !== undefined && { npm }) });
     process.env['PATH'] = programs;

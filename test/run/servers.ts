@@ -59,7 +59,7 @@ async function openEngines(options: ServerOptions, owned: AsyncDisposableStack):
   }
   // After the start of an engine, which loads the kernel module that tracks connections.
   owned.use(await forgetEndedConnections());
-  for (const { kind, version } of engines) packages.terminal.say(`Stories run on Docker Engine ${version} (${kind})`);
+  for (const { kind, version } of engines) packages.terminal.print(`Stories run on Docker Engine ${version} (${kind})`);
   return engines;
 }
 
@@ -70,12 +70,15 @@ async function tryToStart(
 ): Promise<TestEngine | string> {
   const { terminal } = packages;
   try {
-    const engine = await terminal.during(
+    const engine = await terminal.withProgress(
       `Starting a ${kind} Docker Engine for tests`,
       async () => await startEngine(kind),
     );
     owned.defer(async () => {
-      await terminal.during(`Stopping the ${kind} Docker Engine`, async () => await engine[Symbol.asyncDispose]());
+      await terminal.withProgress(
+        `Stopping the ${kind} Docker Engine`,
+        async () => await engine[Symbol.asyncDispose](),
+      );
     });
     owned.use(watchEngine(engine, (restarting) => restarted.push({ kind, restarting })));
     return { kind, host: engine.host, version: engine.version };

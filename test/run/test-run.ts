@@ -64,7 +64,7 @@ export class TestRun {
     if (failed.length === 0) return code;
     await Promise.allSettled(this.#restarted.map(({ restarting }) => restarting));
     const kinds = [...new Set(this.#restarted.map(({ kind }) => kind))];
-    this.#parts.terminal.say(`The ${kinds.join(' and ')} Docker Engine deadlocked: repeating the files that failed`);
+    this.#parts.terminal.print(`The ${kinds.join(' and ')} Docker Engine deadlocked: repeating the files that failed`);
     return await this.#vitest(
       [],
       environment,
@@ -87,5 +87,5 @@ export class TestRun {
 
 /** A terminal without progress lines, which would mix with the output of tests. */
 function withoutProgress(terminal: Terminal): Terminal {
-  return { ...terminal, during: async (_what, work) => await work(() => {}) };
+  return { ...terminal, withProgress: async (_what, work) => await work(() => {}) };
 }

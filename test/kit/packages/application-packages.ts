@@ -57,12 +57,12 @@ export async function installApplicationPackages(
         ? undefined
         : await apt.install('Installing mmdebstrap', ['mmdebstrap']);
       if (problem !== undefined) return problem;
-      await apt.terminal.during('Making a small Debian for images', makeDebian);
+      await apt.terminal.withProgress('Making a small Debian for images', makeDebian);
     }
     for (const packages of wanted) {
       if (await packagesFolder(packages)) continue;
       if (packages.from === 'npm' && npm === undefined) return 'npm is not installed';
-      await apt.terminal.during(`Installing ${packages.names.join(', ')}`, async () => {
+      await apt.terminal.withProgress(`Installing ${packages.names.join(', ')}`, async () => {
         await (packages.from === 'npm' ? installFromNpm(npm ?? '', packages.names) : installFromPypi(packages.names));
       });
     }

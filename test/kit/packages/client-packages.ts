@@ -78,7 +78,7 @@ async function installOwn(packages: AptPackages): Promise<string | undefined> {
 
 async function installUnpacked(terminal: Terminal): Promise<string | undefined> {
   if (!(await pathExists(debianKeyring))) return notDebian;
-  await terminal.during('Unpacking registry clients', async (detail) => {
+  await terminal.withProgress('Unpacking registry clients', async (detail) => {
     await cached(
       unpackedFolder,
       async (folder) => await unpackUnstable(['crane', 'oras', 'docker-buildx'], folder, detail),
@@ -89,7 +89,7 @@ async function installUnpacked(terminal: Terminal): Promise<string | undefined> 
 
 async function installRegctl(terminal: Terminal): Promise<string | undefined> {
   if (!(await pathExists(debianKeyring))) return notDebian;
-  await terminal.during('Compiling regctl', async (detail) => {
+  await terminal.withProgress('Compiling regctl', async (detail) => {
     await cached(regctlFolder, async (folder) => {
       const go = join(folder, 'go');
       const modules = join(folder, 'modules');

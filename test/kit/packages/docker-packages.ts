@@ -36,7 +36,7 @@ export async function installEngine(kind: EngineKind, packages: AptPackages): Pr
   if (await pathExists(modernFolder())) return undefined;
   if (!(await pathExists(debianKeyring))) return notDebian;
   try {
-    await packages.terminal.during('Unpacking a modern Docker Engine', installModern);
+    await packages.terminal.withProgress('Unpacking a modern Docker Engine', installModern);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

@@ -23,7 +23,7 @@ export async function installJamsocket(npm: string | undefined, terminal: Termin
   if (await jamsocketProgram()) return undefined;
   if (npm === undefined) return 'npm is not installed';
   try {
-    await terminal.during('Installing the jamsocket command line', async () => {
+    await terminal.withProgress('Installing the jamsocket command line', async () => {
       await cached(folder, async (making) => {
         const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
         const args = ['install', `--prefix=${making}`, ...quiet, `jamsocket@${version}`];

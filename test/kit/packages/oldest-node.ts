@@ -23,7 +23,7 @@ export async function installOldestNode(npm: string | undefined, terminal: Termi
   if (await oldestNode()) return undefined;
   if (npm === undefined) return 'npm is not installed';
   try {
-    await terminal.during(`Installing Node ${version}`, async () => {
+    await terminal.withProgress(`Installing Node ${version}`, async () => {
       await cached(folder, async (making) => {
         const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
         const args = ['install', `--prefix=${making}`, ...quiet, `${packageName}@${version}`];

@@ -23,7 +23,7 @@ export async function installSchemathesis(packages: AptPackages): Promise<string
   const problem = await installPython(packages);
   if (problem !== undefined) return problem;
   try {
-    await packages.terminal.during('Installing schemathesis', async () => {
+    await packages.terminal.withProgress('Installing schemathesis', async () => {
       await cached(folder, async (making) => {
         const signal = AbortSignal.timeout(installTimeoutMs);
         await runCommand('python3', ['-m', 'venv', making], { signal });

@@ -15,7 +15,7 @@ export async function openSharedServers(
 ): Promise<SharedServers | { readonly missing: string }> {
   const problem = await installSharedServers(packages);
   if (problem !== undefined) return { missing: problem };
-  return await packages.terminal.during('Starting MongoDB and Redis for tests', async () => {
+  return await packages.terminal.withProgress('Starting MongoDB and Redis for tests', async () => {
     const mongo = await testMongo(use);
     if ('missing' in mongo) return mongo;
     owned.use(mongo);
