@@ -26,7 +26,7 @@ export async function deleteImage(session: Session, service: string, digest: str
   throw await registryError(response);
 }
 
-/** Whether the registry accepts the log-in, tried with the first service of the account. Returns what was found. */
+/** Checks whether the registry accepts the log-in, for the first service of the account. Returns a description of the result. */
 export async function checkRegistry(session: Session): Promise<string> {
   const client = await session.client();
   const account = await session.account();

@@ -256,7 +256,7 @@ function npmEnvironment() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !outerOptions.test(name)));
 }
 
-/** Prints what is being done, and how long it has taken so far. */
+/** Prints the current step, and how long it has taken so far. */
 function startProgress(what) {
   const startedAt = Date.now();
   const seconds = () => Math.round((Date.now() - startedAt) / 1000);

@@ -41,7 +41,7 @@ export function devCommand(session: Session) {
     .option('-c, --context <folder>', 'the folder of the build (default: the current folder)')
     .option('--target <stage>', 'the stage of the Dockerfile')
     .option('--build-arg <name=value>', 'an argument of the build, may be repeated', several)
-    .option('-i, --image <image>', 'run this image in place of a Dockerfile')
+    .option('-i, --image <image>', 'run this image instead of a Dockerfile')
     .option('-p, --port <port>', 'the port; 0: a free port (default: 8080)')
     .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--no-watch', 'do not build again when files change')

@@ -96,7 +96,7 @@ async function layoutSource(folder: string, progress: Progress): Promise<Source>
   return { bytes: Readable.from(archive), sizeBytes, type: 'application/x-tar' };
 }
 
-/** The files of a layout, the index first, because it tells the API what the blobs are for. */
+/** The files of a layout, the index first, because it describes the blobs to the API. */
 async function layoutFiles(folder: string): Promise<LayoutFile[]> {
   const blobs = await readdir(join(folder, 'blobs'), { recursive: true }).catch((): string[] => []);
   const names = ['oci-layout', 'index.json', ...blobs.toSorted().map((name) => join('blobs', name))];

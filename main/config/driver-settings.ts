@@ -54,7 +54,7 @@ export const driverSettings = {
   redisUrl: {
     variable: 'BERTH_REDIS_URL',
     schema: optionalText(redisUrl()),
-    help: 'URL of Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#a-redis-of-your-own).',
+    help: 'URL of Redis, for `BERTH_QUEUE=bullmq` and `BERTH_BUS=redis`: `redis://…`, `rediss://…` (TLS), sentinels, a cluster or a socket, see [deployment](deployment.md#your-own-redis).',
   },
 } satisfies Record<string, Setting<unknown>>;
 

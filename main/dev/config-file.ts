@@ -11,7 +11,7 @@ export const devConfigFile = z
     context: name.meta({ description: 'The folder of the build. Default: the folder of this file' }).optional(),
     target: name.meta({ description: 'The stage of the Dockerfile to build. Default: the last one' }).optional(),
     build_args: z.record(name, z.string()).meta({ description: 'Arguments of the build' }).optional(),
-    image: name.meta({ description: 'An image to run in place of a Dockerfile' }).optional(),
+    image: name.meta({ description: 'An image to run instead of a Dockerfile' }).optional(),
     port: z.int().min(0).max(65_535).meta({ description: 'The port. 0: a free port. Default: 8080' }).optional(),
     host: name.meta({ description: 'The address to listen on. Default: `127.0.0.1`' }).optional(),
     watch: z.boolean().meta({ description: 'Whether changed files cause a build. Default: true' }).optional(),

@@ -64,7 +64,7 @@ export async function engineOf(options: DockerOptions): Promise<string | undefin
   return host?.trim() || undefined;
 }
 
-/** The last part of a line that carriage returns overwrite: what a terminal shows in the end. */
+/** The last part of a line with carriage returns, which a terminal shows in the end. */
 function shownPart(line: string): string {
   return line.split('\r').findLast((part) => part !== '') ?? '';
 }

@@ -16,7 +16,7 @@ export interface DataFolder {
 }
 
 /**
- * Opens the data folder and creates what is missing in it. Only its owner can read it. Throws `ConfigError` if the configured
+ * Opens the data folder and creates missing files. Only its owner can read it. Throws `ConfigError` if the configured
  * secret file is missing or invalid.
  */
 export async function openDataFolder(folder: string, secretFile: string | undefined): Promise<DataFolder> {

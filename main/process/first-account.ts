@@ -29,7 +29,7 @@ export async function ensureFirstAccount(store: Store, name: string, folder: str
   const token = kept ?? tokenText(newAccessToken(), name);
   if (kept === undefined) await writeDurably(tokenFile, token);
   const document = accessTokenDocument(token, { account: name, name: 'first token', scopes }, now);
-  // Before version 0.1.0, an access token had other fields in place of its scopes.
+  // Before version 0.1.0, access tokens had other fields instead of scopes.
   await upsert(store, accessTokens, document.id, (current) => (current && 'scopes' in current ? current : document));
   return { name, tokenFile, ...(kept === undefined && { newToken: token }) };
 }

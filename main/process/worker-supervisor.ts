@@ -9,7 +9,7 @@ import type { Worker } from '../../worker/index.ts';
 export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
 
 export interface WorkerSupervisorOptions {
-  /** Opens the worker and what it needs; `parts` closes all of it. */
+  /** Opens the worker and its dependencies; `parts` closes all of them. */
   readonly open: (parts: AsyncDisposableStack) => Promise<Worker>;
   readonly clock: Clock;
   readonly log: Log;

@@ -282,7 +282,7 @@ function showSession({ backend, key, fencingToken, lasting, loadedFrom }) {
   byId('key').textContent = key === null ? '' : `· ${key}`;
   document.title = key === null ? 'Pad' : `${key} · Pad`;
   byId('backend').textContent = backend;
-  byId('about-key').textContent = key ?? 'none: nobody else is sent to this backend';
+  byId('about-key').textContent = key ?? 'none: no other connect reaches this backend';
   byId('fencing').textContent =
     fencingToken === null ? 'none' : `${fencingToken}, higher each time the key goes to a new backend`;
   byId('saved').textContent =
@@ -327,7 +327,7 @@ function toggleAbout() {
 
 async function copyLink() {
   await navigator.clipboard.writeText(location.href).then(
-    () => status('Link copied: whoever opens it joins you here', 3_000),
+    () => status('Link copied: everyone who opens it joins this board', 3_000),
     () => status('Copy the link from the address bar'),
   );
 }
