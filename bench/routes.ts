@@ -42,7 +42,7 @@ const application = servers.use(await openApplication());
 const backend = servers.use(await startBackend(join(folder.path, 'backend'), application.port));
 for (const pid of [backend.pid, process.pid]) pin(pid, loadCore);
 const rows: Row[] = [];
-for (const mongodbUrl of new Set([undefined, process.env['MONGODB_URL']])) {
+for (const mongodbUrl of new Set([undefined, process.env['MONGODB_URL'] || undefined])) {
   await using stores = new AsyncDisposableStack();
   const many = await start(manyRoutes, mongodbUrl, stores);
   const few = await start(fewRoutes, mongodbUrl, stores);
