@@ -1,13 +1,13 @@
 /** Debian's `docker-registry`, the reference implementation, with files in its own folder. */
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { installWithApt } from '../setup/apt.ts';
 import { findProgram } from '../setup/command.ts';
 import { openTerminal } from '../setup/terminal.ts';
+import { endProcess } from '../test/kit/machine/end-process.ts';
 import { freePort } from '../test/kit/machine/free-port.ts';
+import { untilPortOpen } from './until-port-open.ts';
 
 const program = 'docker-registry';
 
@@ -37,27 +37,13 @@ http: { addr: '127.0.0.1:${port}' }
 `,
   );
   const child = spawn(program, ['serve', config], { stdio: ['ignore', 'ignore', 'inherit'] });
-  await untilAnswers(port);
+  await untilPortOpen(port);
   return {
     port,
     pid: child.pid ?? 0,
     [Symbol.asyncDispose]: async () => {
-      const exited = once(child, 'exit');
-      child.kill();
-      await exited;
+      await endProcess(child, 'SIGTERM');
       await rm(folder, { recursive: true });
     },
   };
-}
-
-async function untilAnswers(port: number): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
-    const up = await fetch(`http://127.0.0.1:${port}/v2/`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (up) return;
-    await delay(100);
-  }
-  throw new Error('docker-registry did not start');
 }

@@ -2,8 +2,8 @@
  * The memory of 5,000 idle WebSockets in the proxy, each with a connection of its client and a connection to its backend. A few
  * messages have passed through each, and pings are on. Linux only.
  */
-import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { residentBytes } from '../test/kit/machine/resident-memory.ts';
 import { openApplication, upgraded } from './proxy-peers/application.ts';
 import { startBerth } from './proxy-peers/peers.ts';
 
@@ -48,6 +48,5 @@ async function settled(): Promise<number> {
   await delay(settleMs);
   process.kill(proxy.pid, 'SIGUSR2');
   await delay(settleMs);
-  const status = await readFile(`/proc/${proxy.pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+  return await residentBytes(proxy.pid);
 }

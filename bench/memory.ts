@@ -1,13 +1,14 @@
 /** Memory of the idle platform, compared with an idle Node process; and peak memory of a registry during pushes. Linux only. */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestEngine } from '../test/kit/engines/docker-engine.ts';
 import { removeFromEngine } from '../test/kit/engines/engine-client.ts';
+import { endProcess } from '../test/kit/machine/end-process.ts';
+import { residentBytes } from '../test/kit/machine/resident-memory.ts';
 import { temporaryFolder } from '../test/kit/machine/temporary-folder.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { sizeRow } from './measurements.ts';
@@ -68,15 +69,13 @@ async function idleStart(engine: TestEngine, compileCache: string): Promise<numb
     },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
-  const exited = once(child, 'exit');
   try {
     const line = await new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve));
     if (!line.includes('"sample_url"')) throw new Error(`The sample application did not start: ${line}`);
     await delay(settleMs);
     return await residentBytes(child.pid);
   } finally {
-    child.kill();
-    await exited;
+    await endProcess(child, 'SIGTERM');
     await removeFromEngine(engine, node);
   }
 }
@@ -90,10 +89,4 @@ export async function peakBytesOfPushes(repository: Repository, pid: number): Pr
   await atATime(pushes, blobs, async (blob) => await pusher.blob(blob));
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-}
-
-/** The resident memory of a process. */
-export async function residentBytes(pid: number | undefined): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }

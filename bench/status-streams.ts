@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { connect as connectTo } from 'node:net';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { residentBytes } from '../test/kit/machine/resident-memory.ts';
 import { connect, terminate } from '../test/kit/platform/api-client.ts';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { cpuSeconds } from './machine.ts';
-import { residentBytes } from './memory.ts';
 import type { Row } from './measurements.ts';
 
 const streams = 5_000;

@@ -2,14 +2,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { findProgram, runCommand } from '../../setup/command.ts';
+import { join } from 'node:path';
+import { findProgram } from '../../setup/command.ts';
+import { endProcess } from '../../test/kit/machine/end-process.ts';
 import { freePort } from '../../test/kit/machine/free-port.ts';
-import { cached } from '../../test/kit/packages/cached.ts';
+import { installedFromNpm } from '../../test/kit/packages/npm-packages.ts';
 import { proxyProgram } from '../../test/kit/packages/proxy-programs.ts';
 import type { ProxyProgram } from '../../test/kit/packages/proxy-programs.ts';
+import { untilPortOpen } from '../until-port-open.ts';
 import { haproxySettings, haproxyUsers, nginxBackendSettings, nginxSettings } from './settings.ts';
 
 /** A running server. */
@@ -27,8 +27,6 @@ export interface Work {
 
 /** The release that is compared. */
 const configurableHttpProxy = 'configurable-http-proxy@5.1.0';
-
-const startLimitMs = 20_000;
 
 /** Starts nginx with the requested files, as the backend of all proxies. */
 export async function startBackend(folder: string, applicationPort: number): Promise<Peer> {
@@ -102,12 +100,7 @@ export async function startManyRoutes(options: {
 export async function startConfigurableHttpProxy({ token, backendPort }: Work): Promise<Peer> {
   const npm = await findProgram('npm');
   if (npm === undefined) throw new Error('npm is not installed');
-  const folder = await cached(configurableHttpProxy, async (making) => {
-    const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
-    const PATH = [dirname(process.execPath), process.env['PATH']].join(':');
-    const args = ['install', `--prefix=${making}`, ...quiet, configurableHttpProxy];
-    await runCommand(npm, args, { cwd: making, env: { PATH } });
-  });
+  const folder = await installedFromNpm(configurableHttpProxy, npm, [configurableHttpProxy]);
   const [port, apiPort] = [await freePort(), await freePort()];
   const program = join(folder, 'node_modules/configurable-http-proxy/bin/configurable-http-proxy');
   const host = '127.0.0.1';
@@ -115,7 +108,7 @@ export async function startConfigurableHttpProxy({ token, backendPort }: Work): 
   const child = spawn(process.execPath, [...args, '--no-include-prefix', '--log-level', 'error'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  await untilOpen(apiPort);
+  await untilPortOpen(apiPort);
   const target = `http://${host}:${backendPort}`;
   const route = `http://${host}:${apiPort}/api/routes/${token}`;
   const { status } = await fetch(route, { method: 'POST', body: JSON.stringify({ target }) });
@@ -131,32 +124,10 @@ async function startProgram(name: ProxyProgram, folder: string, settings: string
   const args = name === 'nginx' ? ['-p', folder, '-c', path, '-e', 'stderr'] : ['-f', path, '-db'];
   const env = { ...process.env, ...program.env };
   const child = spawn(program.path, args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  await untilOpen(port);
+  await untilPortOpen(port);
   return { port, ...running(child) };
 }
 
 function running(child: ReturnType<typeof spawn>): Pick<Peer, 'pid'> & AsyncDisposable {
-  const exited = once(child, 'exit');
-  return {
-    pid: child.pid ?? 0,
-    [Symbol.asyncDispose]: async () => {
-      child.kill();
-      await exited;
-    },
-  };
-}
-
-async function untilOpen(port: number): Promise<void> {
-  const endMs = Date.now() + startLimitMs;
-  for (;;) {
-    const socket = connect(port, '127.0.0.1');
-    const isOpen = await once(socket, 'connect').then(
-      () => true,
-      () => false,
-    );
-    socket.destroy();
-    if (isOpen) return;
-    if (Date.now() > endMs) throw new Error(`Port ${port} does not open`);
-    await delay(50);
-  }
+  return { pid: child.pid ?? 0, [Symbol.asyncDispose]: async () => void (await endProcess(child, 'SIGTERM')) };
 }

@@ -2,11 +2,11 @@
 /** The registry with ctr, which uses containerd's registry client: the releases of Debian 12 and of Debian's unstable suite. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { findProgram, runCommand } from '../../setup/command.ts';
+import { endProcess } from '../kit/machine/end-process.ts';
 import { modernProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout } from './json.ts';
@@ -108,7 +108,7 @@ async function openCtr(programs: Programs, { place, layouts }: ClientOptions, tr
       const list = await run([...namespace, 'images', 'ls', `name==${source}`]);
       return /sha256:[0-9a-f]{64}/.exec(list)?.[0] ?? list;
     },
-    [Symbol.asyncDispose]: async () => await stop(child),
+    [Symbol.asyncDispose]: async () => void (await endProcess(child, 'SIGTERM')),
   };
 }
 
@@ -140,15 +140,8 @@ async function startContainerd(
   });
   const answers = async () => void (await runCommand(ctr, ['-a', socket, 'version']));
   await vi.waitFor(answers, { timeout: startTimeoutMs, interval: retryMs }).catch(async () => {
-    await stop(child);
+    await endProcess(child, 'SIGTERM');
     throw new Error(`containerd did not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
   });
   return { child, socket };
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill();
-  await exited;
 }

@@ -1,6 +1,7 @@
 /** Finds Caddy on the PATH, or unpacks the package of Debian's unstable suite without installing it. */
 import { join } from 'node:path';
 import { findProgram } from '../../setup/command.ts';
+import { messageOf } from '../kit/message-of.ts';
 import { cached, pathExists } from '../kit/packages/cached.ts';
 import { debianKeyring, notDebian, unpackUnstable } from '../kit/packages/unstable-packages.ts';
 
@@ -14,7 +15,7 @@ export async function caddyProgram(): Promise<string | { readonly missing: strin
     const folder = await cached('caddy-unstable', async (making) => await unpackUnstable(['caddy'], making, () => {}));
     return join(folder, 'usr/bin/caddy');
   } catch (error) {
-    return { missing: `caddy cannot be unpacked: ${error instanceof Error ? error.message : String(error)}` };
+    return { missing: `caddy cannot be unpacked: ${messageOf(error)}` };
   }
 }
 

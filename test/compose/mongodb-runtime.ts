@@ -4,6 +4,7 @@ import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram, runCommand } from '../../setup/command.ts';
+import { messageOf } from '../kit/message-of.ts';
 import { protocolServer } from '../kit/servers/mongodb-install.ts';
 import { cached } from '../kit/packages/cached.ts';
 
@@ -34,7 +35,7 @@ export async function containedMongo(): Promise<{ runtime: string; classes: stri
     );
     return { runtime: join(runtime, 'java'), classes };
   } catch (error) {
-    return { missing: error instanceof Error ? error.message : String(error) };
+    return { missing: messageOf(error) };
   }
 }
 

@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '../../core/clock/system-clock.ts';
+import { endProcess } from '../kit/machine/end-process.ts';
 import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import { proxyProgram } from '../kit/packages/proxy-programs.ts';
 import type { ProxyProgram, Runnable } from '../kit/packages/proxy-programs.ts';
@@ -53,7 +54,6 @@ async function start(program: Runnable, args: string[], lanes: readonly Referenc
   });
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output = `${output}${text}`.slice(-4_000)));
-  const exited = once(child, 'exit');
   const deadlineMs = Date.now() + startLimitMs;
   const isReady = async () => (await Promise.all(lanes.map(({ path }) => accepts(path)))).every(Boolean);
   while (!(await isReady())) {
@@ -63,12 +63,7 @@ async function start(program: Runnable, args: string[], lanes: readonly Referenc
     }
     await systemClock.sleep(20);
   }
-  return {
-    [Symbol.asyncDispose]: async () => {
-      child.kill();
-      await exited;
-    },
-  };
+  return { [Symbol.asyncDispose]: async () => void (await endProcess(child, 'SIGTERM')) };
 }
 
 async function accepts(path: string): Promise<boolean> {

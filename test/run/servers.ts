@@ -1,6 +1,7 @@
 /** The servers of a run of tests: a Docker Engine of each kind, MongoDB and Redis, as far as this machine allows. */
 import { findProgram, runCommand } from '../../setup/command.ts';
 import { pingEngine } from '../../setup/docker-engine.ts';
+import { messageOf } from '../kit/message-of.ts';
 import type { AptPackages } from '../kit/packages/apt-packages.ts';
 import { startEngine } from '../kit/engines/docker-engine.ts';
 import type { EngineKind, TestEngine } from '../kit/engines/docker-engine.ts';
@@ -83,7 +84,7 @@ async function tryToStart(
     owned.use(watchEngine(engine, (restarting) => restarted.push({ kind, restarting })));
     return { kind, host: engine.host, version: engine.version };
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

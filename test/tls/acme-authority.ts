@@ -1,10 +1,10 @@
 /** A certificate authority with the protocol of Let's Encrypt, and its DNS server. Both run on this machine. */
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '../../setup/command.ts';
 import { newPair } from '../../core/tls/testing/new-pair.ts';
+import { endProcess } from '../kit/machine/end-process.ts';
 import { freePorts } from '../kit/machine/free-port.ts';
 import type { AcmePrograms } from './acme-programs.ts';
 
@@ -82,12 +82,5 @@ export function start(
   // By default, Pebble waits for seconds before it validates a challenge, and rejects requests at random.
   const calm = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' };
   const child = spawn(program, args, { env: { ...process.env, ...calm, ...env }, stdio: 'ignore' });
-  return {
-    [Symbol.asyncDispose]: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const exited = once(child, 'exit');
-      child.kill('SIGKILL');
-      await exited;
-    },
-  };
+  return { [Symbol.asyncDispose]: async () => void (await endProcess(child, 'SIGKILL')) };
 }

@@ -12,7 +12,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
 import { pingEngine } from '../../../setup/docker-engine.ts';
 import { modernFolder } from '../packages/docker-packages.ts';
+import { endProcess } from '../machine/end-process.ts';
 import { freeze } from '../machine/frozen-process.ts';
+import { testEngines } from './engines.ts';
 
 export type EngineKind = 'stable' | 'modern';
 
@@ -53,6 +55,11 @@ const maxEngines = 64;
  */
 export const withoutFirewall = ['--iptables=false', '--ip6tables=false'] as const;
 
+/** Whether a test of this run can start its own engine. */
+export async function canStartEngines(): Promise<boolean> {
+  return testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+}
+
 /** Starts an engine with additional arguments. Its packages must be installed (`installEngine`). */
 export async function startEngine(kind: EngineKind, args: readonly string[] = []): Promise<RunningEngine> {
   await using opening = new AsyncDisposableStack();
@@ -66,7 +73,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   let child = await start(['--default-address-pool', `base=10.232.${number * 4}.0/22,size=24`]);
   opening.defer(async () => {
     const bridges = await networkBridges(host);
-    await stopDaemon(child);
+    await endProcess(child, 'SIGTERM', stopTimeoutMs);
     await killShims(folder);
     for (const each of bridges) await removeBridge(each);
   });
@@ -75,7 +82,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   const owned = opening.move();
   const containerdPid = join(folder, 'exec/containerd/containerd.pid');
   const restart = async () => {
-    await endDaemon(child, 'SIGKILL');
+    await endProcess(child, 'SIGKILL');
     // Its containerd ended with it, but may remain as a zombie, for which the engine would wait.
     await rm(containerdPid, { force: true });
     // With a pool of addresses, an engine that has run before deletes `docker0`, which may belong to the machine's own engine.
@@ -131,19 +138,6 @@ async function untilAnswers(child: ChildProcess, host: string, logFile: string):
   }
   const lines = (await readFile(logFile, 'utf8')).trim().split('\n').slice(-8);
   throw new Error(`The Docker Engine for tests did not start:\n${lines.join('\n')}`);
-}
-
-async function stopDaemon(child: ChildProcess): Promise<void> {
-  const late = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
-  await endDaemon(child, 'SIGTERM');
-  clearTimeout(late);
-}
-
-async function endDaemon(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  child.kill(signal);
-  await exited;
 }
 
 /** Kills shims that an engine has left: it removes a container whose containerd was killed, but not the container's shim. */

@@ -7,6 +7,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { runCommand, tryCommand } from '../../../setup/command.ts';
+import { endProcess } from './end-process.ts';
 
 export const outsidePort = 8080;
 
@@ -58,9 +59,7 @@ export async function openOutsideNetwork(addresses: readonly string[]): Promise<
   const child = spawn('ip', ['netns', 'exec', name, process.execPath, '-e', server, ...addresses], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  opening.defer(async () => {
-    if (child.kill('SIGKILL')) await once(child, 'exit');
-  });
+  opening.defer(async () => void (await endProcess(child, 'SIGKILL')));
   await once(createInterface(child.stdout), 'line');
   const owned = opening.move();
   return { [Symbol.asyncDispose]: () => owned.disposeAsync() };

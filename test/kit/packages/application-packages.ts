@@ -1,10 +1,12 @@
 /** The contents of images of ordinary applications: a small Debian, and packages from npm and PyPI. Cached for later runs. */
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { dirname, delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
+import { messageOf } from '../message-of.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, pathExists } from './cached.ts';
+import { installedFromNpm } from './npm-packages.ts';
 
 /** Packages of one source, with exact releases. */
 export type ApplicationPackages =
@@ -63,12 +65,13 @@ export async function installApplicationPackages(
       if (await packagesFolder(packages)) continue;
       if (packages.from === 'npm' && npm === undefined) return 'npm is not installed';
       await apt.terminal.withProgress(`Installing ${packages.names.join(', ')}`, async () => {
-        await (packages.from === 'npm' ? installFromNpm(npm ?? '', packages.names) : installFromPypi(packages.names));
+        if (packages.from === 'pypi') await installFromPypi(packages.names);
+        else await installedFromNpm(folderOf(packages), npm ?? '', packages.names);
       });
     }
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 
@@ -85,20 +88,6 @@ async function makeDebian(): Promise<void> {
       target,
     ];
     await runCommand('mmdebstrap', args, { signal: AbortSignal.timeout(installTimeoutMs) });
-  });
-}
-
-async function installFromNpm(npm: string, names: readonly string[]): Promise<void> {
-  await cached(folderOf({ from: 'npm', names }), async (making) => {
-    const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
-    // npm starts the first Node on the PATH, and the PATH of set-up may lack the Node that runs the tests.
-    const PATH = [dirname(process.execPath), process.env['PATH']].join(delimiter);
-    const signal = AbortSignal.timeout(installTimeoutMs);
-    await runCommand(npm, ['install', `--prefix=${making}`, ...quiet, ...names], {
-      cwd: making,
-      env: { PATH },
-      signal,
-    });
   });
 }
 

@@ -6,6 +6,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';
+import { messageOf } from '../message-of.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, pathExists } from './cached.ts';
 import { modernFolder } from './docker-packages.ts';
@@ -58,7 +59,7 @@ export async function installClients(packages: AptPackages): Promise<{ what: str
   const skipped = [];
   for (const { names, install } of installs) {
     if ((await missing(names)).length === 0) continue;
-    const problem = await install().catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
+    const problem = await install().catch(messageOf);
     const still = await missing(names);
     if (still.length === 0) continue;
     skipped.push({ what: `the registry with ${still.join(', ')}`, why: problem ?? 'not available on this machine' });

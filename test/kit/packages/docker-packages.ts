@@ -2,6 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram, tryCommand } from '../../../setup/command.ts';
+import { messageOf } from '../message-of.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, pathExists } from './cached.ts';
 import type { EngineKind } from '../engines/docker-engine.ts';
@@ -39,7 +40,7 @@ export async function installEngine(kind: EngineKind, packages: AptPackages): Pr
     await packages.terminal.withProgress('Unpacking a modern Docker Engine', installModern);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -1,16 +1,15 @@
 /** The oldest Node that the published command line supports, installed from npm into a cache folder. */
 import { join } from 'node:path';
-import { runCommand } from '../../../setup/command.ts';
 import type { Terminal } from '../../../setup/terminal.ts';
-import { cached, cachedPath, pathExists } from './cached.ts';
+import { messageOf } from '../message-of.ts';
+import { cachedPath, pathExists } from './cached.ts';
+import { installedFromNpm } from './npm-packages.ts';
 
 const version = '20.20.2';
 
 const folder = `node-${version}`;
 
 const packageName = `node-linux-${process.arch}`;
-
-const installTimeoutMs = 120_000;
 
 /** The path of its program, if it is installed. */
 export async function oldestNode(): Promise<string | undefined> {
@@ -24,14 +23,10 @@ export async function installOldestNode(npm: string | undefined, terminal: Termi
   if (npm === undefined) return 'npm is not installed';
   try {
     await terminal.withProgress(`Installing Node ${version}`, async () => {
-      await cached(folder, async (making) => {
-        const quiet = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--loglevel=error'];
-        const args = ['install', `--prefix=${making}`, ...quiet, `${packageName}@${version}`];
-        await runCommand(npm, args, { cwd: making, signal: AbortSignal.timeout(installTimeoutMs) });
-      });
+      await installedFromNpm(folder, npm, [`${packageName}@${version}`]);
     });
     return undefined;
   } catch (error) {
-    return `it cannot be installed from npm: ${error instanceof Error ? error.message : String(error)}`;
+    return `it cannot be installed from npm: ${messageOf(error)}`;
   }
 }

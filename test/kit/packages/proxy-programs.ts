@@ -7,6 +7,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
+import { messageOf } from '../message-of.ts';
 import { cached, cachedPath, pathExists } from './cached.ts';
 
 export type ProxyProgram = 'nginx' | 'haproxy' | 'wrk' | 'pebble' | 'lego';
@@ -25,7 +26,7 @@ export async function proxyProgram(name: ProxyProgram): Promise<Runnable | { rea
   try {
     return await unpacked(name);
   } catch (error) {
-    return { missing: `${name} cannot be unpacked: ${error instanceof Error ? error.message : String(error)}` };
+    return { missing: `${name} cannot be unpacked: ${messageOf(error)}` };
   }
 }
 

@@ -1,6 +1,7 @@
 /** Schemathesis, which tests an API by its OpenAPI document, in a cached Python environment. */
 import { join } from 'node:path';
 import { findProgram, runCommand } from '../../../setup/command.ts';
+import { messageOf } from '../message-of.ts';
 import type { AptPackages } from './apt-packages.ts';
 import { cached, cachedPath, pathExists } from './cached.ts';
 
@@ -33,7 +34,7 @@ export async function installSchemathesis(packages: AptPackages): Promise<string
     });
     return undefined;
   } catch (error) {
-    return `it cannot be installed from PyPI: ${error instanceof Error ? error.message : String(error)}`;
+    return `it cannot be installed from PyPI: ${messageOf(error)}`;
   }
 }
 

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { removeFromEngine } from '../engines/engine-client.ts';
+import { endProcess } from '../machine/end-process.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { environmentsOf, twinOf } from './environments.ts';
 import type { Environment, Place, PlatformOptions, ProcessName } from './environments.ts';
@@ -215,11 +215,4 @@ async function startProcess(name: ProcessName, env: Environment): Promise<Platfo
     child.once('close', (code) => reject(new Error(`${name} ended with ${code} before it was ready:\n${log}`)));
   });
   return { child, announced: announcement.parse(JSON.parse(line)), log: () => log };
-}
-
-async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-  const exited = once(child, 'exit') as Promise<[number | null]>;
-  child.kill(signal);
-  return (await exited)[0];
 }

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram, runCommand } from '../../../setup/command.ts';
+import { messageOf } from '../message-of.ts';
 import { cached } from '../packages/cached.ts';
 
 const sources = fileURLToPath(new URL('mongodb', import.meta.url));
@@ -56,7 +57,7 @@ export async function protocolServer({ isMeasured, isStopped }: ServerUse = {}):
       [...program, `${port}`, ...(isStopped ? [join(folder, 'data')] : [])] as const;
     return { classes, command };
   } catch (error) {
-    return { missing: error instanceof Error ? error.message : String(error) };
+    return { missing: messageOf(error) };
   }
 }
 

@@ -5,11 +5,11 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { MongoClient } from 'mongodb';
 import { findProgram } from '../../../setup/command.ts';
+import { endProcess } from '../machine/end-process.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
@@ -66,13 +66,14 @@ async function startMongo(use?: ServerUse): Promise<StoppableMongo | Missing> {
   const { path: folder } = opening.use(await temporaryFolder());
   const port = await freePort();
   let child = await launch(server, folder, port);
-  opening.defer(async () => await end(child, 'SIGTERM'));
+  opening.defer(async () => void (await endProcess(child, 'SIGTERM', startTimeoutMs)));
   const url = await server.url(port);
   await untilWritable(url);
   const owned = opening.move();
   return {
     ...onServer(server.kind, url, async () => await owned.disposeAsync()),
-    stop: async () => await end(child, server.kind === 'a mongod' ? 'SIGKILL' : 'SIGTERM'),
+    stop: async () =>
+      void (await endProcess(child, server.kind === 'a mongod' ? 'SIGKILL' : 'SIGTERM', startTimeoutMs)),
     start: async () => {
       child = await launch(server, folder, port);
       await untilWritable(url);
@@ -143,15 +144,6 @@ async function launch(server: Server, folder: string, port: number): Promise<Chi
 /** Discards further output, so that the server does not block on a full pipe. */
 function drain(stream: Readable): void {
   stream.resume();
-}
-
-async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill(signal);
-  const late = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
-  await exited;
-  clearTimeout(late);
 }
 
 function onServer(kind: MongoKind, url: string, dispose: () => Promise<void>): TestMongo {

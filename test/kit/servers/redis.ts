@@ -1,12 +1,12 @@
 /** Real Redis servers for tests: the `redis-server` on the PATH. Each has its own process, free port and folder. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
+import { endProcess } from '../machine/end-process.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
 
@@ -113,11 +113,11 @@ class LocalRedis implements RedisServer {
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill(signal);
+    if (!child) return;
+    const ended = endProcess(child, signal);
+    // A frozen process receives the signal when it continues.
     child.kill('SIGCONT');
-    await exited;
+    await ended;
   }
 
   async freeze(): Promise<void> {

@@ -1,0 +1,17 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+
+/** Ends a process with a signal, and kills it if it still runs after a time. Returns its exit code, or null if a signal ended it. */
+export async function endProcess(
+  child: ChildProcess,
+  signal: NodeJS.Signals,
+  killAfterMs?: number,
+): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  child.kill(signal);
+  const late = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+  const [code] = await exited;
+  clearTimeout(late);
+  return code;
+}
