@@ -17,7 +17,7 @@ import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { apiRow, platformsRow } from './api-load.ts';
 import { table } from './measurements.ts';
 import type { Row } from './measurements.ts';
-import { pushEmptyImage, repositoryOf } from './raw-image.ts';
+import { pushEmptyImage } from './raw-image.ts';
 import { statusStreamRows } from './status-streams.ts';
 
 const endedBackends = 100_000;
@@ -31,7 +31,7 @@ const batch = 1_000;
 
 const settings = { BERTH_LOG_LEVEL: 'warn' };
 await using platform = await startPlatform({ settings });
-await pushEmptyImage(repositoryOf(platform, 'bench'));
+await pushEmptyImage(platform, 'bench');
 // Waits until the garbage of the start has been collected, as in a platform that runs for long.
 await delay(25_000);
 // Status streams first, because a heap that grew under load stays large.
@@ -65,7 +65,7 @@ async function requestRows(on: TestPlatform, condition: string): Promise<Row[]> 
 /** The cost of a full store, measured against an empty store in the same run. */
 async function fullStoreRow(full: TestPlatform): Promise<Row> {
   await using empty = await startPlatform({ settings });
-  await pushEmptyImage(repositoryOf(empty, 'bench'));
+  await pushEmptyImage(empty, 'bench');
   return await platformsRow(
     { ours: full, peer: empty },
     {

@@ -10,7 +10,7 @@ import type { Pairs, Row } from './measurements.ts';
 import { requestsPerSecond } from './load.ts';
 import { peakBytesOfPushes } from './memory.ts';
 import { queueLatency } from './queue-latency.ts';
-import { pushEmptyImage, repositoryOf } from './raw-image.ts';
+import { authorizationOf, pushEmptyImage } from './raw-image.ts';
 import { Puller, Pusher, newBlobs } from './registry-load.ts';
 import type { Blob, Repository } from './registry-load.ts';
 
@@ -28,7 +28,7 @@ const settings = { BERTH_LOG_LEVEL: 'warn' };
 await using ours = await startPlatform({ drivers: shared, settings });
 await using uncached = await startPlatform({ drivers: shared, settings: { ...settings, BERTH_BLOB_CACHE_MIB: '0' } });
 await using peer = await startPlatform({ settings });
-for (const platform of [ours, uncached, peer]) await pushEmptyImage(repositoryOf(platform, 'empty'));
+for (const platform of [ours, uncached, peer]) await pushEmptyImage(platform, 'empty');
 // Memory first, because pulls leave memory allocated that is not due to pushes.
 const memory = await memoryRow();
 const transferRows = await transfers();
@@ -91,8 +91,7 @@ async function memoryRow(): Promise<Row> {
 
 function blobsOf(platform: TestPlatform): Repository {
   const [host = '', port = ''] = platform.registry.split(':');
-  const { authorization } = repositoryOf(platform, 'blob');
-  return { host, port: Number(port), name: `${platform.account}/blob`, authorization };
+  return { host, port: Number(port), name: `${platform.account}/blob`, authorization: authorizationOf(platform) };
 }
 
 interface Measured {

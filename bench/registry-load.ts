@@ -1,10 +1,11 @@
 /** The requests of registry clients. Digests are computed before the time is measured. */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TestPlatform } from '../test/kit/platform/platform.ts';
 import { RawConnection } from './raw-connection.ts';
-import { repositoryOf } from './raw-image.ts';
+import { authorizationOf } from './raw-image.ts';
+import { sha256 } from '../test/kit/registry/digests.ts';
 
 /** A repository of a registry, and the client's credentials. */
 export interface Repository {
@@ -23,9 +24,8 @@ export interface Repository {
  */
 export async function loggedIn(platform: TestPlatform, registry: string): Promise<Repository> {
   const name = `${platform.account}/bench`;
-  const { authorization } = repositoryOf(platform, 'bench');
   const url = `http://${registry}/token?service=berth-registry&scope=repository:${name}:pull,push`;
-  const answer = await fetch(url, { headers: { authorization } });
+  const answer = await fetch(url, { headers: { authorization: authorizationOf(platform) } });
   const { token } = (await answer.json()) as { token: string };
   const { hostname, port } = new URL(url);
   return { host: hostname, port: Number(port), name, authorization: `Bearer ${token}` };
@@ -42,12 +42,8 @@ export function newBlobs(count: number, sizeBytes: number): Blob[] {
   return Array.from({ length: count }, () => {
     const bytes = Buffer.alloc(sizeBytes, pattern);
     randomBytes(16).copy(bytes);
-    return { digest: digestOf(bytes), bytes };
+    return { digest: sha256(bytes), bytes };
   });
-}
-
-function digestOf(bytes: Uint8Array): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }
 
 /** A client that pushes, over kept-alive connections. */
@@ -73,11 +69,11 @@ export class Pusher implements Disposable {
   async image(layers: readonly Blob[], tag: string): Promise<number> {
     const rootfs = { type: 'layers', diff_ids: layers.map(({ digest }) => digest) };
     const config = Buffer.from(JSON.stringify({ architecture: 'amd64', os: 'linux', rootfs }));
-    await this.blob({ digest: digestOf(config), bytes: config });
+    await this.blob({ digest: sha256(config), bytes: config });
     const type = 'application/vnd.oci.image.manifest.v1+json';
     const describe = (mediaType: string, bytes: Buffer) => ({
       mediaType: `application/vnd.oci.image.${mediaType}`,
-      digest: digestOf(bytes),
+      digest: sha256(bytes),
       size: bytes.length,
     });
     const manifest = Buffer.from(

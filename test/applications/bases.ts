@@ -13,6 +13,7 @@ import type { LayerContent, PackedLayer } from '../kit/packages/image-layers.ts'
 import type { Base } from './application.ts';
 import type { EngineRegistry, Grant } from './engine-registry.ts';
 import { excludedFiles, packagesOf } from './packages.ts';
+import { sha256 } from '../kit/registry/digests.ts';
 
 const bases: readonly Base[] = ['debian', 'node', 'frontend', 'python'];
 
@@ -106,7 +107,7 @@ async function pushImage(to: Grant, layers: readonly PackedLayer[]): Promise<voi
   // image.
   const Labels = { 'berth-test.source': to.url };
   const config = JSON.stringify({ architecture, os: 'linux', config: { Env, Labels }, rootfs });
-  const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;
+  const digest = sha256(config);
   const octets = { 'content-type': 'application/octet-stream' };
   await send(to, `${to.url}/blobs/uploads/?digest=${digest}`, { method: 'POST', headers: octets, body: config });
   const mediaType = 'application/vnd.docker.distribution.manifest.v2+json';

@@ -6,12 +6,13 @@
  *   index.json             the manifest, with its tag
  *   blobs/sha256/<hex>     manifests, configurations and layers
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
+import { sha256 } from '../kit/registry/digests.ts';
 
 interface Descriptor {
   readonly mediaType: string;
@@ -95,7 +96,7 @@ async function layer(folder: string, content: string | Buffer): Promise<Layer> {
   archive.finalize();
   const tar = await buffer(archive);
   const blob = await put(folder, `${ociType}.layer.v1.tar+gzip`, gzipSync(tar, { level: 0 }));
-  return { ...blob, diffId: digestOf(tar) };
+  return { ...blob, diffId: sha256(tar) };
 }
 
 async function image(folder: string, layers: readonly Layer[], architecture = 'amd64'): Promise<Image> {
@@ -117,15 +118,11 @@ async function json(folder: string, mediaType: string, value: object): Promise<D
 }
 
 async function put(folder: string, mediaType: string, bytes: Buffer): Promise<Descriptor> {
-  const digest = digestOf(bytes);
+  const digest = sha256(bytes);
   await writeFile(join(folder, pathOf(digest)), bytes);
   return { mediaType, digest, size: bytes.length };
 }
 
 function pathOf(digest: string): string {
   return `blobs/${digest.replace(':', '/')}`;
-}
-
-function digestOf(bytes: Buffer): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 }

@@ -3,7 +3,7 @@
  * Clients and backends that disconnect at every byte of every scenario (but see `cutPoints`), and backends that send malformed
  * responses: the process keeps running, other sessions stay open, and no aborted request is still counted.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,6 +21,7 @@ import type { Cut } from './client.ts';
 import { scenarios, malicious, requestBytes } from './scenarios.ts';
 import { disconnects } from './plan.ts';
 import { Random } from './random.ts';
+import { sha256 } from '../kit/registry/digests.ts';
 
 /** Runs each case once, then all cases again until this time has passed. `BERTH_TEST_FUZZ_SECONDS=3600` tests for an hour. */
 const fuzzMs = Number(process.env['BERTH_TEST_FUZZ_SECONDS'] ?? '0') * 1000;
@@ -227,13 +228,13 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
     const { registry } = fixture.platform;
     const port = portOf(`http://${registry}`);
     const body = Buffer.alloc(chunkBytes, 'x');
-    const digest = createHash('sha256').update(body).digest('hex');
+    const digest = sha256(body);
     const headOf = (method: string, path: string) =>
       Buffer.from(
         `${method} ${path} HTTP/1.1\r\nHost: ${registry}\r\nAuthorization: ${basic()}\r\nConnection: close\r\nContent-Length: ${chunkBytes}\r\n\r\n`,
       );
     const bytesOf = (method: string, upload: URL) => {
-      const query = method === 'PUT' ? `${upload.search === '' ? '?' : '&'}digest=sha256:${digest}` : '';
+      const query = method === 'PUT' ? `${upload.search === '' ? '?' : '&'}digest=${digest}` : '';
       return Buffer.concat([headOf(method, `${upload.pathname}${upload.search}${query}`), body]);
     };
     return ['PATCH', 'PUT'].flatMap((method) =>
@@ -286,7 +287,7 @@ describe.skipIf(!engine)(`with BERTH_TEST_FUZZ_SEED=${seed}`, () => {
   /** Pushes a blob in one request, and returns the status. */
   async function pushed(body: Buffer): Promise<number> {
     const upload = await beginUpload();
-    upload.searchParams.set('digest', `sha256:${createHash('sha256').update(body).digest('hex')}`);
+    upload.searchParams.set('digest', sha256(body));
     const headers = { authorization: basic(), 'content-type': 'application/octet-stream' };
     const answer = await fetch(upload, { method: 'PUT', headers, body: new Uint8Array(body) });
     await answer.arrayBuffer();

@@ -1,7 +1,7 @@
 // Takes about 25 s
 /** Image archives of all common tools: uploaded to the API, run, and downloaded again. */
 import { execFileSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -19,6 +19,7 @@ import { imageOf, indexOf, layoutOf, ociIndexType, tarOf } from '../kit/registry
 import { api } from '../kit/platform/api-client.ts';
 import { testImage } from '../kit/engines/images.ts';
 import { onAllEngines, Fixture } from './fixture.ts';
+import { sha256 } from '../kit/registry/digests.ts';
 
 const skopeo = await findProgram('skopeo');
 const podman = await findProgram('podman');
@@ -166,7 +167,7 @@ onAllEngines((setting) => {
         }
       }
       const copied = await readFile(file(`oci-archive-${oci.digest.slice(-8)}/manifest.json`));
-      expect(`sha256:${createHash('sha256').update(copied).digest('hex')}`).toBe(oci.digest);
+      expect(sha256(copied)).toBe(oci.digest);
       if (podman === undefined) return;
       const own = ['--root', file('podman'), '--runroot', file('run'), '--storage-driver', 'vfs'];
       expect(await runCommand('podman', [...own, 'load', '--input', file('out.tar')])).toContain('/skopeo:oci');

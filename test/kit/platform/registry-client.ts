@@ -1,6 +1,7 @@
 /** A client of a platform's registry that pushes and pulls small images over plain HTTP, faster than an engine. */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { TestPlatform } from './platform.ts';
+import { sha256 } from '../registry/digests.ts';
 
 /** A blob or a manifest. */
 export interface Content {
@@ -156,7 +157,7 @@ export class RegistryClient {
 
 /** Content with its digest. */
 export function contentOf(bytes: Buffer): Content {
-  return { bytes, digest: `sha256:${createHash('sha256').update(bytes).digest('hex')}` };
+  return { bytes, digest: sha256(bytes) };
 }
 
 function expectOk(answer: Response, path: string): Response {

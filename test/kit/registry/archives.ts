@@ -1,8 +1,8 @@
 /** Image archives for tests: of `docker save` and OCI layouts, valid and invalid ones. */
-import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import type { Header } from 'tar-stream';
+import { sha256 } from './digests.ts';
 
 /** An entry of a tar: a file with content, or the header fields of another type of entry. */
 export type TestEntry = Partial<Omit<Header, 'name'>> & {
@@ -34,7 +34,7 @@ export async function tarOf(entries: readonly TestEntry[]): Promise<Buffer> {
 export function blobOf(content: Uint8Array | string | object): TestBlob {
   const isBytes = typeof content === 'string' || content instanceof Uint8Array;
   const bytes = Buffer.from(isBytes ? content : JSON.stringify(content));
-  return { digest: `sha256:${createHash('sha256').update(bytes).digest('hex')}`, size: bytes.length, bytes };
+  return { digest: sha256(bytes), size: bytes.length, bytes };
 }
 
 /** A config for uncompressed layers. */

@@ -1,5 +1,4 @@
 /** A registry with its own listener and real drivers, and functions that send requests to it. */
-import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
@@ -23,8 +22,11 @@ import type { GcSettings, Registry, RegistryLimits } from '../../../registry/ind
 import { defaultGcSettings } from '../../../registry/testing/gc-settings.ts';
 import type { TestDrivers } from '../servers/drivers.ts';
 import { steered } from '../ports/steered.ts';
+import { sha256 } from './digests.ts';
 import { hashing as sharedHashing } from './hashing.ts';
 import { openRegistryPorts } from './registry-ports.ts';
+
+export { sha256, sha512 } from './digests.ts';
 
 export interface Sent {
   readonly method?: string;
@@ -233,14 +235,6 @@ export async function pushImage(
     layers: [{ mediaType: 'application/vnd.oci.image.layer.v1.tar', ...layer }],
     ...about.extra,
   });
-}
-
-export function sha256(bytes: Uint8Array | string): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
-}
-
-export function sha512(bytes: Uint8Array | string): string {
-  return `sha512:${createHash('sha512').update(bytes).digest('hex')}`;
 }
 
 const writes = ['insert', 'update', 'delete', 'createUpload', 'appendUpload', 'publishUpload', 'deleteUpload'];
