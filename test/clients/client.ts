@@ -25,7 +25,7 @@ export interface PushOptions {
  * A client of one registry. Functions throw `CommandError`, with the client's output, if it fails. Image names are complete:
  * `<host>/<account>/<service>:<tag>`.
  */
-export interface RegistryClient extends Partial<AsyncDisposable> {
+export interface TestedClient extends Partial<AsyncDisposable> {
   login(login: Login): Promise<void>;
   logout(): Promise<void>;
   /** Pushes one of the images in the layouts. */
@@ -50,7 +50,7 @@ export interface Words {
   readonly untrusted: RegExp;
 }
 
-export interface ClientKind<Client extends RegistryClient = RegistryClient> {
+export interface ClientKind<Client extends TestedClient = TestedClient> {
   readonly name: string;
   readonly installed: boolean;
   readonly words: Words;

@@ -9,14 +9,14 @@ import { sharedServersVariable } from '../kit/servers/drivers.ts';
 import { testMongo } from '../kit/servers/mongodb.ts';
 import type { TestDatabase } from '../kit/servers/mongodb.ts';
 import { outerAddress } from './certificate.ts';
-import type { ClientKind, RegistryClient } from './client.ts';
+import type { ClientKind, TestedClient } from './client.ts';
 import { largeBytes, writeLayouts } from './layout.ts';
 import type { LayoutTag, Layouts } from './layout.ts';
 import { openRegistryServer } from './registry-server.ts';
 import type { RegistryServer, RegistryServerOptions } from './registry-server.ts';
 
 /** The registry, the client and the images of a test. */
-export interface Fixture<Client extends RegistryClient = RegistryClient> {
+export interface Fixture<Client extends TestedClient = TestedClient> {
   readonly server: RegistryServer;
   readonly client: Client;
   readonly layouts: Layouts;
@@ -25,7 +25,7 @@ export interface Fixture<Client extends RegistryClient = RegistryClient> {
 }
 
 /** Declares a client's tests, which are skipped if it is not installed. `more` adds tests of this client's own features. */
-export function describeClient<Client extends RegistryClient>(
+export function describeClient<Client extends TestedClient>(
   kind: ClientKind<Client>,
   more: (fixture: () => Fixture<Client>) => void,
 ): void {
@@ -49,7 +49,7 @@ export function describeClientOnMongo(kind: ClientKind): void {
   });
 }
 
-function withFixture<Client extends RegistryClient>(
+function withFixture<Client extends TestedClient>(
   kind: ClientKind<Client>,
   options: { readonly mongo: boolean },
   declare: (fixture: () => Fixture<Client>) => void,
@@ -69,7 +69,7 @@ interface FixtureOptions extends RegistryServerOptions {
   readonly images?: readonly LayoutTag[];
 }
 
-async function openFixture<Client extends RegistryClient>(
+async function openFixture<Client extends TestedClient>(
   kind: ClientKind<Client>,
   { mongo, trust = true, images = ['small'], ...options }: FixtureOptions,
 ): Promise<Fixture<Client> & AsyncDisposable> {

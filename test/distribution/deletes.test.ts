@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { services } from '../../model/service.ts';
 import { sha256 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers, types } from './fixture.ts';
+import { json, onAllRegistries, types } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test('deleting a tag deletes only the tag', async () => {
     const repository = fixture.repository();
     const image = await repository.image();

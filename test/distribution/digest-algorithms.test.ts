@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers, types } from './fixture.ts';
+import { json, onAllRegistries, types } from './fixture.ts';
 import type { Document } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test.each([
     ['announced', '?digest-algorithm=sha512', sha512],
     ['not announced', '', sha512],

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { registryErrors } from '../../registry/error-catalogue.ts';
 import { sha256 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers } from './fixture.ts';
+import { json, onAllRegistries } from './fixture.ts';
 
 /** The table of the specification. */
 const codes = [
@@ -27,7 +27,7 @@ test('every client error in the catalogue has a code of the table', () => {
   expect(clientErrors.map(({ code }) => code).filter((code) => !codes.includes(code))).toEqual([]);
 });
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test.each([
     ['GET', `blobs/${sha256('x')}`, 404, 'BLOB_UNKNOWN'],
     ['GET', 'blobs/sha256:x', 400, 'DIGEST_INVALID'],

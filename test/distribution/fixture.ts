@@ -29,7 +29,7 @@ export interface Document {
 }
 
 /** Declares cases for all drivers. On the shared drivers there are two registries, which receive requests alternately. */
-export function onAllDrivers(declare: (fixture: Fixture) => void): void {
+export function onAllRegistries(declare: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name =
       drivers === 'embedded' ? 'one registry, SQLite and files' : 'two registries alternately, MongoDB and GridFS';

@@ -1,7 +1,7 @@
 /** end-7: pushes of manifests of every kind, which are stored byte for byte. */
 import { expect, test } from 'vitest';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { onAllDrivers, types } from './fixture.ts';
+import { onAllRegistries, types } from './fixture.ts';
 import type { Descriptor, Document, Repository } from './fixture.ts';
 
 const absent: Descriptor = { mediaType: types.layer, digest: sha256('never pushed'), size: 12 };
@@ -64,7 +64,7 @@ const kinds: Record<string, (repository: Repository) => Promise<Document>> = {
   'an unknown type': async () => ({ mediaType: 'application/vnd.example.thing.v3+json', anything: [true] }),
 };
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test.each(Object.entries(kinds))('%s', async (_name, make) => {
     const repository = fixture.repository();
     const manifest = await make(repository);

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { Scope } from '../../contract/scopes.ts';
 import { blobLinks, contentId } from '../../registry/content/documents.ts';
 import { sha256 } from '../kit/registry/registry.ts';
-import { json, onAllDrivers } from './fixture.ts';
+import { json, onAllRegistries } from './fixture.ts';
 import type { Repository } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   const mount = async (repository: Repository, query: string) =>
     await repository.send(`blobs/uploads/?${query}`, { method: 'POST', headers: { 'content-length': 0 } });
 

@@ -1,9 +1,9 @@
 /** end-1, end-2, end-3: determining support; pulling blobs and manifests, and checking whether they exist. */
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers, types } from './fixture.ts';
+import { onAllRegistries, types } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test('the base path identifies a registry to a client with a login', async () => {
     for (const path of ['/v2/', '/v2']) {
       for (const method of ['GET', 'HEAD']) {

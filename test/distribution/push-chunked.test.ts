@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './fixture.ts';
+import { onAllRegistries } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test.each([1, 2, 5])('%i chunks, and an empty PUT', async (count) => {
     const repository = fixture.repository();
     const bytes = randomBytes(count * 60_000);

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { onAllDrivers, types } from './fixture.ts';
+import { onAllRegistries, types } from './fixture.ts';
 import type { Repository } from './fixture.ts';
 
 /** The ways to push a whole blob. */
@@ -23,7 +23,7 @@ const ways = {
     await repository.send(`blobs/uploads/?digest=${digest}`, { method: 'POST', body: Readable.from([body]) }),
 } satisfies Record<string, (repository: Repository, digest: string, body: Buffer) => Promise<Answer>>;
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test.each(Object.entries(ways))('%s', async (_name, push) => {
     const repository = fixture.repository();
     for (const bytes of [Buffer.from('in one piece'), Buffer.from('{}'), Buffer.alloc(0), randomBytes(400_000)]) {

@@ -1,9 +1,9 @@
 /** end-2 with `Range` (RFC 9110, section 14), by which clients continue a pull and read in parallel. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './fixture.ts';
+import { onAllRegistries } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   const content = '0123456789';
 
   test.each([

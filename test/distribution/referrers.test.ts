@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
 import { sha256, sha512 } from '../kit/registry/registry.ts';
-import { json, nextOf, onAllDrivers, types } from './fixture.ts';
+import { json, nextOf, onAllRegistries, types } from './fixture.ts';
 import type { Descriptor, Document, Repository } from './fixture.ts';
 
 interface Index {
@@ -17,7 +17,7 @@ const indexOf = (answer: Answer) => json(answer) as Index;
 const sbom = 'application/vnd.example.sbom.v1';
 const signature = 'application/vnd.example.signature.v1';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   async function list(repository: Repository, digest: string, query = ''): Promise<Descriptor[] & { answer: Answer }> {
     const answer = await repository.send(`referrers/${digest}${query}`);
     expect([answer.status, answer.headers['content-type']]).toEqual([200, types.index]);

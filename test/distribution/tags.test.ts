@@ -1,7 +1,7 @@
 /** end-8: the tags of a repository, in order, complete and in pages. */
 import { expect, test } from 'vitest';
 import type { Answer } from '../kit/registry/registry.ts';
-import { json, nextOf, onAllDrivers } from './fixture.ts';
+import { json, nextOf, onAllRegistries } from './fixture.ts';
 import type { Repository } from './fixture.ts';
 
 interface TagList {
@@ -14,7 +14,7 @@ const tagListOf = (answer: Answer) => json(answer) as TagList;
 /** In byte order. Some are prefixes of others, which some registries omit from lists. */
 const sorted = ['V1', '_x', 'a', 'a-', 'a-b', 'a.b', 'aa', 'v1', 'v1.0', 'v10', 'v2'];
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   const tagged = async (): Promise<Repository> => {
     const repository = fixture.repository();
     const image = await repository.image();

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sha256 } from '../kit/registry/registry.ts';
-import { onAllDrivers } from './fixture.ts';
+import { onAllRegistries } from './fixture.ts';
 
-onAllDrivers((fixture) => {
+onAllRegistries((fixture) => {
   test('a session has a relative location with a UUID, and its answers contain its offset', async () => {
     const repository = fixture.repository();
     const answer = await repository.send('blobs/uploads/', { method: 'POST' });

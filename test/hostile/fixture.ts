@@ -3,7 +3,7 @@
  * must still serve, have no additional open files or sockets, and store no bytes of unfinished uploads.
  */
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -13,6 +13,7 @@ import { openGridFsBlobs } from '../../core/blobs/gridfs/gridfs.ts';
 import { openLog } from '../../core/log/log.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import type { TestDrivers } from '../kit/servers/drivers.ts';
+import { residentBytes } from '../kit/machine/resident-memory.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
 import type { TestPlatform } from '../kit/platform/platform.ts';
 import { sendTo, sha256 } from '../kit/registry/registry.ts';
@@ -20,7 +21,7 @@ import type { Answer, Sent } from '../kit/registry/registry.ts';
 import { hashing } from '../kit/registry/hashing.ts';
 
 /** Declares tests on all drivers, and checks the registry after each test. */
-export function onAllDrivers(declare: (fixture: Fixture) => void): void {
+export function againstAllRegistries(declare: (fixture: Fixture) => void): void {
   for (const drivers of testDrivers()) {
     const name = drivers === 'embedded' ? 'SQLite and files' : 'MongoDB and GridFS';
     describe(`Against a registry on ${name}`, () => {
@@ -233,6 +234,5 @@ export function statusAndCode(text: string): [number, string | undefined] {
 
 /** The resident memory of a process; 0 on systems without /proc. */
 export async function residentMiB(pid: number | undefined): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Number(/^VmRSS:\s+([0-9]+) kB/m.exec(status)?.[1] ?? 0) / 1024;
+  return (await residentBytes(pid)) / 1024 ** 2;
 }

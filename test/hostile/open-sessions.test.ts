@@ -1,7 +1,7 @@
 // Takes about 15 s
 /** Upload sessions that are never finished: until they are swept, they use only a little disk space. */
 import { expect, test } from 'vitest';
-import { onAllDrivers, residentMiB } from './fixture.ts';
+import { againstAllRegistries, residentMiB } from './fixture.ts';
 
 /** More than the default limit of open files, 1,024; fewer on the test database, which is slow at durable writes. */
 const sessionsOn = { embedded: 3_000, shared: 300 } as const;
@@ -9,7 +9,7 @@ const sessionsOn = { embedded: 3_000, shared: 300 } as const;
 /** A process grows by 100 MiB while it warms up, for any number of sessions. A buffer of 64 KiB each would be more. */
 const allowedMiB = 160;
 
-onAllDrivers((fixture) => {
+againstAllRegistries((fixture) => {
   test(
     'thousands of open sessions hold no files and little memory, and can be continued',
     { timeout: 300_000 },

@@ -1,7 +1,7 @@
 // Takes about 10 s
 /** Hostile input, grouped by kind. The cases share one registry for each kind of drivers, which must stay unharmed. */
 import { describe } from 'vitest';
-import { onAllDrivers } from './fixture.ts';
+import { againstAllRegistries } from './fixture.ts';
 import { declareManifests } from './registry/manifests.ts';
 import { declarePaths } from './registry/paths.ts';
 import { declareQueries } from './registry/queries.ts';
@@ -9,7 +9,7 @@ import { declareRejectedBodies } from './registry/rejected-bodies.ts';
 import { declareTransport } from './registry/transport.ts';
 import { declareUploads } from './registry/uploads.ts';
 
-onAllDrivers((fixture) => {
+againstAllRegistries((fixture) => {
   describe('manifests', () => {
     declareManifests(fixture);
   });

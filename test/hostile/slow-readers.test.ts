@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import { openTestRegistry, pushBlob, sendTo } from '../kit/registry/registry.ts';
-import { onAllDrivers, residentMiB, waitMs } from './fixture.ts';
+import { againstAllRegistries, residentMiB, waitMs } from './fixture.ts';
 
 /** More than the system buffers for a connection, so that the registry has to wait. */
 const blobBytes = 8 * 1024 * 1024;
@@ -22,7 +22,7 @@ const readersOn = { embedded: 200, shared: 50 } as const;
 /** On GridFS each reader holds at least a chunk of 1 MiB; readers that prefetch chunks would hold four times that. */
 const allowedMiB = { embedded: 120, shared: 140 } as const;
 
-onAllDrivers((fixture) => {
+againstAllRegistries((fixture) => {
   test('many stalled readers cost little memory', { timeout: 300_000 }, async () => {
     const drivers = fixture.drivers === 'embedded' ? 'embedded' : 'shared';
     const bytes = randomBytes(blobBytes);
