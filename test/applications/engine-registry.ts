@@ -14,11 +14,11 @@ export interface Grant {
 }
 
 export class EngineRegistry {
-  readonly #platform: Pick<TestPlatform, 'account' | 'registry' | 'token'>;
+  readonly platform: Pick<TestPlatform, 'account' | 'registry' | 'token'>;
   readonly #env: Readonly<Record<string, string>>;
 
   private constructor(platform: EngineRegistry['platform'], env: Readonly<Record<string, string>>) {
-    this.#platform = platform;
+    this.platform = platform;
     this.#env = env;
   }
 
@@ -35,13 +35,9 @@ export class EngineRegistry {
     return new EngineRegistry(platform, env);
   }
 
-  get platform(): Pick<TestPlatform, 'account' | 'registry' | 'token'> {
-    return this.#platform;
-  }
-
   /** Requests a grant to push to a repository, and to mount layers of another repository. */
   async grant(repository: string, other?: string): Promise<Grant> {
-    const { account, registry, token } = this.#platform;
+    const { account, registry, token } = this.platform;
     const basic = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
     const mountFrom = other && `${account}/${other}`;
     const mounting = mountFrom === undefined ? '' : `&scope=repository:${mountFrom}:pull`;
@@ -66,7 +62,7 @@ export class EngineRegistry {
   }
 
   #reference(repository: string): string {
-    return `${this.#platform.registry}/${this.#platform.account}/${repository}:latest`;
+    return `${this.platform.registry}/${this.platform.account}/${repository}:latest`;
   }
 
   async #docker(...args: string[]): Promise<void> {

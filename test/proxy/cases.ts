@@ -1,4 +1,5 @@
 /** Requests that parsers read differently, and the only readings that may reach a backend. */
+import { shown } from './readings.ts';
 import type { Reading } from './readings.ts';
 
 export interface RequestCase {
@@ -21,11 +22,6 @@ const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: b\r\nx-verified-username: root
 const nextReading: Reading = ['GET /next', ''];
 
 const chunks = '3\r\nabc\r\n0\r\n\r\n';
-
-/** A printable name for bytes that a terminal does not show. */
-function shown(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
-}
 
 function rejected(group: string, all: readonly string[], bytesOf: (each: string) => string): RequestCase[] {
   return all.map((each) => ({ name: `${group}: ${shown(each)}`, bytes: bytesOf(each) + next, readings: [] }));

@@ -1,4 +1,5 @@
 /** Answers of hostile backends. `poison` must not reach a client as the answer to another request. */
+import { shown } from './readings.ts';
 
 /** A complete answer that a client must not receive for another request. */
 const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
@@ -19,10 +20,6 @@ function ok(lines: string, body: string): string {
 }
 
 const chunks = '5\r\nhello\r\n0\r\n\r\n';
-
-function shown(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
-}
 
 /** Heads whose length parsers read differently, each followed by a body that some parsers read as the next answer. */
 const lengths = [

@@ -5,6 +5,11 @@ import type { Message } from './strict-reader.ts';
 /** A complete request as a backend reads it: its method and path, and its body. */
 export type Reading = readonly [start: string, body: string];
 
+/** A printable name for bytes that a terminal does not show. */
+export function shown(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
 /** The reading of a request. */
 export function readingOf({ startLine, body }: Message): Reading {
   return [startLine.slice(0, startLine.lastIndexOf(' ')), body];

@@ -1,14 +1,13 @@
 // Takes about 45 s
 /** The containerd of a Docker Engine is killed: sessions continue, and backends scheduled meanwhile start. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findProgram } from '../../setup/command.ts';
-import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
+import { canStartEngines, startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import type { EngineKind, RunningEngine } from '../kit/engines/docker-engine.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { Fixture } from './fixture.ts';
 
 // Needs its own engine, because other tests use the others.
-const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+const canStart = await canStartEngines();
 const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 
 /** The error messages of engines differ between releases. */

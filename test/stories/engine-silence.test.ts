@@ -1,14 +1,12 @@
 // Takes about 40 s
 /** A Docker Engine that stops answering: the node reports it, sessions continue, and the worker needs no restart. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findProgram } from '../../setup/command.ts';
-import { startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
+import { canStartEngines, startEngine, withoutFirewall } from '../kit/engines/docker-engine.ts';
 import type { RunningEngine } from '../kit/engines/docker-engine.ts';
-import { testEngines } from '../kit/engines/engines.ts';
 import { Fixture } from './fixture.ts';
 
 // Needs its own engine, because other tests use the others.
-const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+const canStart = await canStartEngines();
 const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 
 /** The worker checks every five seconds, and waits up to ten for the answer. */

@@ -1,11 +1,11 @@
 // Takes about 6 s
 /** Engines for tests, on a machine that may have its own engine. */
 import { expect, test } from 'vitest';
-import { findProgram, tryCommand } from '../../../setup/command.ts';
-import { startEngine, withoutFirewall } from './docker-engine.ts';
+import { tryCommand } from '../../../setup/command.ts';
+import { canStartEngines, startEngine, withoutFirewall } from './docker-engine.ts';
 import { testEngines } from './engines.ts';
 
-const canStart = testEngines().length > 0 && process.getuid?.() === 0 && (await findProgram('dockerd')) !== undefined;
+const canStart = await canStartEngines();
 const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 
 /** The default bridge of an engine. */

@@ -51,15 +51,8 @@ export async function* statusStream(
   backendId: string,
   signal?: AbortSignal,
 ): AsyncGenerator<StatusObject> {
-  const answer = await expectOk(
-    await api(platform, `/v2/backend/${backendId}/status/stream`, { signal: signal ?? null }),
-  );
-  let text = '';
-  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
-    const lines = (text + chunk).split('\n');
-    text = lines.pop() ?? '';
-    for (const line of lines) if (line.startsWith('data:')) yield statusObject.parse(JSON.parse(line.slice(5)));
-  }
+  const events = eventStream(platform, `/v2/backend/${backendId}/status/stream`, { signal });
+  for await (const { data } of events) yield statusObject.parse(JSON.parse(data));
 }
 
 export interface StreamEvent {
@@ -71,7 +64,7 @@ export interface StreamEvent {
 export async function* eventStream(
   platform: ApiAccess,
   path: string,
-  options: { readonly signal?: AbortSignal; readonly lastEventId?: string } = {},
+  options: { readonly signal?: AbortSignal | undefined; readonly lastEventId?: string } = {},
 ): AsyncGenerator<StreamEvent> {
   const headers = options.lastEventId === undefined ? {} : { 'last-event-id': options.lastEventId };
   const answer = await expectOk(await api(platform, path, { headers, signal: options.signal ?? null }));
