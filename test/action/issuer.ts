@@ -6,7 +6,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { SignJWT, exportJWK, generateKeyPair } from 'jose';
-import { makeCertificate } from '../kit/servers/redis.ts';
+import { makeCertificate } from '../kit/machine/certificate.ts';
 
 export interface Issuer extends AsyncDisposable {
   readonly url: string;

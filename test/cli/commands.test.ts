@@ -13,6 +13,7 @@ import { runCommand, tryCommand } from '../../setup/command.ts';
 import { writeLayouts } from '../clients/layout.ts';
 import { testEngines } from '../kit/engines/engines.ts';
 import { testImage } from '../kit/engines/images.ts';
+import { gitRepository } from '../kit/machine/git-repository.ts';
 import { staticBusybox } from '../kit/packages/docker-packages.ts';
 import { api, connect } from '../kit/platform/api-client.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
@@ -547,12 +548,7 @@ async function repository(source: string, { env }: Cli): Promise<string> {
   await mkdir(source, { recursive: true });
   await copyFile((await staticBusybox()) ?? '', join(source, 'busybox'));
   await writeFile(join(source, 'Dockerfile'), dockerfile);
-  const git = async (...args: string[]) => await runCommand('git', args, { cwd: source, env });
-  await git('init', '--quiet', '--initial-branch=main');
-  await git('config', 'user.name', 'Ada');
-  await git('config', 'user.email', admin.user_email);
-  await git('remote', 'add', 'origin', 'https://ada:secret@github.com/acme/whiteboard.git');
-  await git('add', '.');
-  await git('commit', '--quiet', `--message=${commitMessage}`);
+  const origin = 'https://ada:secret@github.com/acme/whiteboard.git';
+  await gitRepository(source, { origin, message: commitMessage, env });
   return source;
 }

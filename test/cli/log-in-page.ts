@@ -1,4 +1,5 @@
 /** The pages of a log-in, as a browser without scripts uses them. */
+import { expect } from 'vitest';
 
 interface Credentials {
   readonly user_email: string;
@@ -11,6 +12,7 @@ export async function codeOfPage(page: string, credentials: Credentials): Promis
   const form = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded' };
   const body = new URLSearchParams({ ...credentials, next: pathname }).toString();
   const entered = await fetch(`${origin}/login`, { method: 'POST', headers: form, body, redirect: 'manual' });
+  expect([entered.status, entered.headers.get('location')]).toEqual([303, pathname]);
   const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
   const text = await (await fetch(page, { headers: { cookie } })).text();
   const confirmed = await (await fetch(page, { method: 'POST', headers: { ...form, cookie } })).text();

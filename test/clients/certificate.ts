@@ -1,8 +1,8 @@
 /** A certificate for an address, and the authority that signed it, which no client trusts by default. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { runCommand } from '../../setup/command.ts';
+import { makeCertificate } from '../kit/machine/certificate.ts';
 
 export interface Certificate {
   readonly key: Buffer;
@@ -13,20 +13,15 @@ export interface Certificate {
   readonly authorityFolder: string;
 }
 
-/** Creates the certificate and its authority with openssl. */
-export async function makeCertificate(folder: string, address: string): Promise<Certificate> {
+/** Creates the certificate and its authority. */
+export async function certificateFor(folder: string, address: string): Promise<Certificate> {
+  await makeCertificate(folder, [`IP:${address}`]);
   const authorityFolder = join(folder, 'authority');
-  await mkdir(authorityFolder, { recursive: true });
   const authority = join(authorityFolder, 'ca.crt');
-  const file = (name: string) => join(folder, name);
-  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const run = async (...args: string[]) => await runCommand('openssl', args);
-  await run('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', authority, '-subj', '/CN=Test', '-days', '2');
-  await run('req', ...newKey, '-keyout', file('key'), '-out', file('request'), '-subj', '/CN=registry');
-  await writeFile(file('extensions'), `subjectAltName=IP:${address}\n`);
-  const signed = ['-CA', authority, '-CAkey', file('ca.key'), '-CAcreateserial', '-days', '2'];
-  await run('x509', '-req', '-in', file('request'), ...signed, '-out', file('cert'), '-extfile', file('extensions'));
-  return { key: await readFile(file('key')), cert: await readFile(file('cert')), authority, authorityFolder };
+  await mkdir(authorityFolder);
+  await copyFile(join(folder, 'ca.pem'), authority);
+  const [key, cert] = [await readFile(join(folder, 'server.key')), await readFile(join(folder, 'server.pem'))];
+  return { key, cert, authority, authorityFolder };
 }
 
 /**

@@ -8,9 +8,11 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { codeOfPage } from '../cli/log-in-page.ts';
 import { findProgram, runCommand, tryCommand } from '../../setup/command.ts';
 import type { LayerEntry } from '../../setup/image.ts';
 import { testEngines } from '../kit/engines/engines.ts';
+import { gitRepository } from '../kit/machine/git-repository.ts';
 import { storeTestImage } from '../kit/engines/stored-images.ts';
 import { staticBusybox } from '../kit/packages/docker-packages.ts';
 import { jamsocketProgram } from '../kit/packages/jamsocket.ts';
@@ -125,7 +127,11 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     const own = await homeFor('with-browser');
     const login = own.start(['login']);
     const path = await login.output(/https:\/\/app\.\S+?(\/cli-login\/\S+)/);
-    const code = await confirmInBrowser(platform.apiUrl, path);
+    const pageUrl = `${platform.apiUrl}${path}`;
+    const first = await fetch(pageUrl, { redirect: 'manual' });
+    expect([first.status, first.headers.get('location')]).toEqual([303, `/login?next=${encodeURIComponent(path)}`]);
+    const { code, text } = await codeOfPage(pageUrl, admin);
+    expect(text).toContain('jamsocket-cli/');
     await login.output(/(Paste the .* here)/);
     login.type(`${code}\n`);
     expect(await login.done).toContain(`You're logged in as ${platform.account}`);
@@ -268,27 +274,6 @@ async function makeRepository(folder: string, env: NodeJS.ProcessEnv): Promise<s
   await writeFile(join(folder, 'www/index.html'), page);
   // Engines are shared: no other test has this commit.
   await writeFile(join(folder, 'www/unique'), randomBytes(8).toString('hex'));
-  const git = async (...args: string[]) => await runCommand('git', args, { cwd: folder, env });
-  await git('init', '--quiet', '--initial-branch=main');
-  await git('config', 'user.name', 'Ada');
-  await git('config', 'user.email', admin.user_email);
-  await git('remote', 'add', 'origin', 'https://github.com/acme/whiteboard.git');
-  await git('add', '.');
-  await git('commit', '--quiet', `--message=${commitMessage}`);
-  return (await git('rev-parse', 'HEAD')).trim();
-}
-
-/** Logs the administrator in at the page of a log-in, as its forms do, and returns the code that the page shows. */
-async function confirmInBrowser(apiUrl: string, path: string): Promise<string> {
-  const page = await fetch(`${apiUrl}${path}`, { redirect: 'manual' });
-  expect([page.status, page.headers.get('location')]).toEqual([303, `/login?next=${encodeURIComponent(path)}`]);
-  const form = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded' };
-  const body = new URLSearchParams({ ...admin, next: path }).toString();
-  const entered = await fetch(`${apiUrl}/login`, { method: 'POST', headers: form, body, redirect: 'manual' });
-  expect([entered.status, entered.headers.get('location')]).toEqual([303, path]);
-  const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
-  const question = await fetch(`${apiUrl}${path}`, { headers: { cookie } });
-  expect(await question.text()).toContain('jamsocket-cli/');
-  const confirmed = await fetch(`${apiUrl}${path}`, { method: 'POST', headers: { ...form, cookie } });
-  return /class="code">(\d{6})</.exec(await confirmed.text())?.[1] ?? '';
+  const origin = 'https://github.com/acme/whiteboard.git';
+  return await gitRepository(folder, { origin, message: commitMessage, env });
 }

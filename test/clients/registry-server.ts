@@ -3,7 +3,7 @@ import { temporaryFolder } from '../kit/machine/temporary-folder.ts';
 import type { TestDatabase } from '../kit/servers/mongodb.ts';
 import { openTestRegistry } from '../kit/registry/registry.ts';
 import type { TestRegistry } from '../kit/registry/registry.ts';
-import { makeCertificate } from './certificate.ts';
+import { certificateFor } from './certificate.ts';
 import { openRelay } from './relay.ts';
 import type { Relay } from './relay.ts';
 import type { Place } from './client.ts';
@@ -43,7 +43,7 @@ export interface RegistryServerOptions {
 export async function openRegistryServer({ tlsAt, database }: RegistryServerOptions = {}): Promise<RegistryServer> {
   await using opening = new AsyncDisposableStack();
   const { path: folder } = opening.use(await temporaryFolder());
-  const certificate = tlsAt === undefined ? undefined : await makeCertificate(folder, tlsAt);
+  const certificate = tlsAt === undefined ? undefined : await certificateFor(folder, tlsAt);
   const address = tlsAt ?? '127.0.0.1';
   const relay = opening.use(await openRelay(address, certificate));
   const host = `${address}:${relay.port}`;

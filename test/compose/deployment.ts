@@ -1,9 +1,10 @@
 /** Starts docker-compose.yml on a modern engine, with stand-ins for the images that it would pull. */
 import { randomBytes, randomInt } from 'node:crypto';
-import { appendFile, mkdir, readFile, stat } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { newPair } from '../../core/tls/testing/new-pair.ts';
 import { runCommand, tryCommand } from '../../setup/command.ts';
 import { packImage } from '../../setup/image.ts';
 import { startEngine } from '../kit/engines/docker-engine.ts';
@@ -137,9 +138,9 @@ async function settingsFor(engine: TestEngine, folder: string) {
 /** Creates a certificate for the hosts of sessions, like one that an authority issues to an operator. */
 async function makeCertificates(folder: string): Promise<string> {
   await mkdir(folder, { mode: 0o755 });
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'sessions.key'];
-  const names = ['-subj', '/CN=sessions', '-addext', `subjectAltName=DNS:*.${sessionDomain}`, '-out', 'sessions.crt'];
-  await runCommand('openssl', ['req', '-x509', '-days', '2', ...key, ...names], { cwd: folder });
+  const { certificate, key } = await newPair([`*.${sessionDomain}`]);
+  await writeFile(join(folder, 'sessions.crt'), certificate);
+  await writeFile(join(folder, 'sessions.key'), key, { mode: 0o600 });
   return folder;
 }
 

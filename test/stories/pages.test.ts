@@ -1,13 +1,11 @@
 /** Pages in a browser: the set-up, the readiness pages, the sample application, and the log of an application that fails. */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inChromium, TestBrowser } from '../kit/browser/browser.ts';
 import { testEngines } from '../kit/engines/engines.ts';
+import { createAdministrator, logIn } from './administrator.ts';
 import { Fixture } from './fixture.ts';
 
 const [engine] = testEngines();
-const password = 'correct horse battery';
 
 describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped: no Docker Engine)' : ''}`, () => {
   inChromium(() => {
@@ -37,25 +35,16 @@ describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped:
     });
 
     test('a new administrator reads why an application failed', async () => {
-      const { apiUrl, dataFolder } = fixture.platform;
+      const { apiUrl } = fixture.platform;
       await using opened = await browser.newPage();
       const { page } = opened;
-      const fill = async (label: string | RegExp, value: string) => await page.getByLabel(label).fill(value);
-      await page.goto(`${apiUrl}/setup`);
-      await fill('Set-up code', await readFile(join(dataFolder, 'setup-code'), 'utf8'));
-      await fill('E-mail address', 'ada@example.com');
-      await fill('New password', password);
-      await page.getByRole('button', { name: 'Create the first administrator' }).click();
-      await page.waitForURL(`${apiUrl}/login`);
-
+      await createAdministrator(page, fixture.platform);
       const { ready_url: url } = await fixture.connect('failing');
       await page.goto(url);
       await page.getByText('The container exited with code 1 before it was ready.').waitFor();
       expect(await page.locator('body').innerText()).not.toContain('cannot go on');
       await page.getByRole('link', { name: 'log in' }).click();
-      await fill('E-mail address', 'ada@example.com');
-      await fill('Password', password);
-      await page.getByRole('button', { name: 'Log in' }).click();
+      await logIn(page);
       await page.waitForURL(url);
       const log = page.getByRole('region', { name: 'Last lines of the log' });
       expect(await log.innerText()).toBe('This backend cannot go on');
@@ -67,9 +56,7 @@ describe.skipIf(engine === undefined)(`pages${engine === undefined ? ' (skipped:
       await using opened = await browser.newPage();
       const { page } = opened;
       await page.goto(`${apiUrl}/login`);
-      await page.getByLabel('E-mail address').fill('ada@example.com');
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Log in' }).click();
+      await logIn(page);
       await page.getByText('ada@example.com').waitFor();
       // A page that may send requests.
       await page.goto(`${apiUrl}/docs`);

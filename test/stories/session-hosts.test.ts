@@ -1,10 +1,7 @@
 // Takes about 25 s
 /** An ordinary application, with absolute paths, cookies and a WebSocket, behind session URLs by host and by path. */
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectResponse } from '../../contract/connect.ts';
 import { inChromium, TestBrowser } from '../kit/browser/browser.ts';
@@ -14,6 +11,7 @@ import { storeAndPull } from '../kit/engines/stored-images.ts';
 import { nodeImage } from '../kit/engines/node-image.ts';
 import { echo } from '../kit/platform/echo.ts';
 import { askSession, sessionSocket } from '../kit/platform/session-client.ts';
+import { createAdministrator, logIn } from './administrator.ts';
 import { Fixture } from './fixture.ts';
 
 const [engine] = testEngines();
@@ -188,7 +186,9 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
       const api = `http://api.berth.localhost:${new URL(fixture.platform.apiUrl).port}`;
       await using opened = await browser.newPage();
       const { page } = opened;
-      await logIn(page, api);
+      await createAdministrator(page, { dataFolder: fixture.platform.dataFolder, apiUrl: api });
+      await logIn(page);
+      await page.getByText('You are logged in').waitFor();
       expect((await page.goto(`${api}/auth`))?.status()).toBe(200);
       const cookies = async () => await page.context().cookies(api.replace('http:', 'https:'));
       const before = await cookies();
@@ -212,20 +212,4 @@ describe.skipIf(engine === undefined)(`session hosts${engine ? '' : ' (skipped: 
       expect((await page.goto(`${ownHost}/login`))?.status()).toBe(421);
     });
   });
-
-  /** Creates the first administrator, and logs in. */
-  async function logIn(page: Page, api: string): Promise<void> {
-    const password = 'correct horse battery';
-    const fill = async (label: string | RegExp, value: string) => await page.getByLabel(label).fill(value);
-    await page.goto(`${api}/setup`);
-    await fill('Set-up code', await readFile(join(fixture.platform.dataFolder, 'setup-code'), 'utf8'));
-    await fill('E-mail address', 'ada@example.com');
-    await fill('New password', password);
-    await page.getByRole('button', { name: 'Create the first administrator' }).click();
-    await page.waitForURL(`${api}/login`);
-    await fill('E-mail address', 'ada@example.com');
-    await fill('Password', password);
-    await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByText('You are logged in').waitFor();
-  }
 });

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from '../../../setup/command.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
-import { makeCertificate, startRedis } from './redis.ts';
+import { makeCertificate } from '../machine/certificate.ts';
+import { startRedis } from './redis.ts';
 import type { RedisServer } from './redis.ts';
 
 /** A failover, and the creation of a cluster, take a few seconds. */

@@ -5,7 +5,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
+import { findProgram, tryCommand } from '../../../setup/command.ts';
+import { makeCertificate } from '../machine/certificate.ts';
 import { endProcess } from '../machine/end-process.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
@@ -169,16 +170,4 @@ function configOf(folder: string, port: number, options: RedisServerOptions): st
 /** The folder with a server's certificate. */
 function certificates(folder: string, { tls }: RedisServerOptions): string {
   return typeof tls === 'object' ? tls.folder : folder;
-}
-
-/** Creates a certificate for `localhost`, and the authority that signed it, valid for a day. */
-export async function makeCertificate(folder: string): Promise<void> {
-  const openssl = async (...args: string[]) => await runCommand('openssl', args, { cwd: folder });
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const authority = ['-keyout', 'ca.key', '-out', 'ca.pem', '-days', '1', '-subj', '/CN=Tests'];
-  await openssl('req', '-x509', ...key, ...authority);
-  await openssl('req', ...key, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=localhost');
-  await writeFile(join(folder, 'names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
-  const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names', '-days', '1'];
-  await openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
 }
