@@ -1,19 +1,12 @@
 /** The command line as it is published: one file, run as a process with its own home folder. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
 import { runCommand } from '../../setup/command.ts';
+import { inTerminal, quoted, RunningProgram } from '../kit/machine/running-program.ts';
+import type { ProgramResult } from '../kit/machine/running-program.ts';
 import { oldestNode } from '../kit/packages/oldest-node.ts';
 
 const builder = join(import.meta.dirname, '../../cli/build.ts');
-
-export interface CliResult {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 export interface CliOptions {
   readonly input?: string | Buffer;
@@ -52,7 +45,7 @@ export class Cli {
   }
 
   /** Runs a command to its end. */
-  async run(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  async run(args: readonly string[], options: CliOptions = {}): Promise<ProgramResult> {
     const running = this.start(args, options);
     running.type(options.input ?? '');
     return await running.done;
@@ -71,78 +64,18 @@ export class Cli {
   }
 
   /** Starts a command, to read its output while it runs. */
-  start(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningCli {
-    return new RunningCli([this.node, this.program, ...args], { env: this.#environment(env), cwd });
+  start(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningProgram {
+    return new RunningProgram([this.node, this.program, ...args], { env: this.#environment(env), cwd });
   }
 
   /** Starts a command in its own terminal. */
-  inTerminal(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningCli {
-    const command = [this.node, this.program, ...args]
-      .map((each) => `'${each.replaceAll("'", String.raw`'\''`)}'`)
-      .join(' ');
+  inTerminal(args: readonly string[], { env, cwd = this.home }: CliOptions = {}): RunningProgram {
+    const command = quoted([this.node, this.program, ...args]);
     const more = { TERM: 'xterm', SHELL: '/bin/sh', ...env };
-    return new RunningCli(['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'], {
-      env: this.#environment(more),
-      cwd,
-    });
+    return new RunningProgram(inTerminal(command), { env: this.#environment(more), cwd });
   }
 
   #environment(more: CliOptions['env']): NodeJS.ProcessEnv {
     return { PATH: process.env['PATH'], HOME: this.home, ...this.env, ...more };
-  }
-}
-
-export class RunningCli {
-  readonly done: Promise<CliResult>;
-  readonly #child;
-  #stdout = '';
-  #stderr = '';
-  /** Resolves the promise that waits for output. */
-  #onData: () => void = () => {};
-
-  constructor([program = '', ...args]: readonly string[], options: { env: NodeJS.ProcessEnv; cwd: string }) {
-    const child = spawn(program, args, { ...options, stdio: 'pipe' });
-    this.#child = child;
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      this.#stdout += chunk;
-      this.#onData();
-    });
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      this.#stderr += chunk;
-      this.#onData();
-    });
-    // A command that fails early does not read its input.
-    child.stdin.on('error', () => {});
-    this.done = once(child, 'close').then(([code]) => ({
-      code: code as number | null,
-      stdout: this.#stdout,
-      stderr: this.#stderr,
-    }));
-  }
-
-  /** Waits until the output of both streams matches, and returns the first group. */
-  async output(pattern: RegExp): Promise<string> {
-    for (;;) {
-      const text = stripVTControlCharacters(this.#stdout + this.#stderr);
-      const match = pattern.exec(text);
-      if (match) return match[1] ?? '';
-      if (this.#child.exitCode !== null)
-        throw new Error(`Exited with ${this.#child.exitCode}, no ${String(pattern)} in: ${text}`);
-      await Promise.race([new Promise<void>((resolve) => (this.#onData = resolve)), this.done]);
-    }
-  }
-
-  /** Writes the whole standard input. */
-  type(text: string | Buffer): void {
-    this.#child.stdin.end(text);
-  }
-
-  /** Presses keys. */
-  press(keys: string): void {
-    this.#child.stdin.write(keys);
-  }
-
-  kill(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
   }
 }

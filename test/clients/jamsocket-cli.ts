@@ -1,7 +1,6 @@
 /** Runs the published `jamsocket` command line with its own home folder. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { stripVTControlCharacters } from 'node:util';
+import { RunningProgram } from '../kit/machine/running-program.ts';
+import { cachedPath } from '../kit/packages/cached.ts';
 
 export interface JamsocketPlace {
   readonly program: string;
@@ -27,6 +26,8 @@ export class Jamsocket {
       JAMSOCKET_SERVER_API: apiUrl,
       // Otherwise the program asks npm for its newest version, in the background.
       JAMSOCKET_SKIP_NEW_VERSION_CHECK: 'true',
+      // The program is large, and starts for each command.
+      NODE_COMPILE_CACHE: cachedPath('compiled-jamsocket'),
       DOCKER_HOST: dockerHost,
       // The engines of tests have no buildx.
       DOCKER_BUILDKIT: '0',
@@ -37,46 +38,11 @@ export class Jamsocket {
   async run(args: readonly string[], cwd?: string): Promise<string> {
     const running = this.start(args, cwd);
     running.type('');
-    return await running.done;
+    return await running.succeeded();
   }
 
   /** Starts a command, to read its output while it runs. */
-  start(args: readonly string[], cwd: string = this.#place.home): RunningCommand {
-    return new RunningCommand(this.#place.program, args, { env: this.env, cwd });
-  }
-}
-
-export class RunningCommand {
-  /** The output of the command that has succeeded. */
-  readonly done: Promise<string>;
-  readonly #child;
-  #output = '';
-
-  constructor(program: string, args: readonly string[], options: { env: NodeJS.ProcessEnv; cwd: string }) {
-    this.#child = spawn(program, args, { ...options, stdio: 'pipe' });
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream.setEncoding('utf8').on('data', (chunk: string) => (this.#output += stripVTControlCharacters(chunk)));
-    }
-    this.done = once(this.#child, 'close').then(([code]) => {
-      if (code === 0) return this.#output;
-      throw new Error(`"jamsocket ${args.join(' ')}" exited with ${String(code)}: ${this.#output}`);
-    });
-    // The caller that awaits the promise receives the rejection.
-    this.done.catch(() => {});
-  }
-
-  /** Waits until the output matches, and returns the first group. Throws if the command ends before. */
-  async output(pattern: RegExp): Promise<string> {
-    for (;;) {
-      const match = pattern.exec(this.#output);
-      if (match) return match[1] ?? '';
-      if (this.#child.exitCode !== null) throw new Error(`No ${String(pattern)} in: ${await this.done}`);
-      await Promise.race([once(this.#child.stdout, 'data'), once(this.#child.stderr, 'data'), this.done]);
-    }
-  }
-
-  /** Writes the whole standard input. */
-  type(text: string): void {
-    this.#child.stdin.end(text);
+  start(args: readonly string[], cwd: string = this.#place.home): RunningProgram {
+    return new RunningProgram([this.#place.program, ...args], { env: this.env, cwd });
   }
 }

@@ -134,7 +134,7 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     expect(text).toContain('jamsocket-cli/');
     await login.output(/(Paste the .* here)/);
     login.type(`${code}\n`);
-    expect(await login.done).toContain(`You're logged in as ${platform.account}`);
+    expect(await login.succeeded()).toContain(`You're logged in as ${platform.account}`);
     const { user_session: session } = JSON.parse(
       await readFile(join(folder, 'with-browser/.jamsocket/config.json'), 'utf8'),
     );
@@ -231,7 +231,7 @@ describe.skipIf(!program || !engine)('with the jamsocket command line', () => {
     await logs.output(/^(serving hello)$/m);
     await metrics.output(/(\d+\.\d%\s+\d+\.\d\d [KMG]iB\s+\d)/);
     expect(await jamsocket.run(['terminate', backend])).toContain(`Termination requested for backend: ${backend}`);
-    await Promise.all([logs.done, metrics.done]);
+    await Promise.all([logs.succeeded(), metrics.succeeded()]);
     expect(await jamsocket.run(['backend', 'info', backend])).toMatch(/terminated \(.*kind: soft/);
     expect(await jamsocket.run(['backend', 'logs', backend])).toContain('serving hello');
     expect(await jamsocket.run(['terminate', backend])).toContain('has already terminated');

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import xterm from '@xterm/headless';
 import { runCommand } from '../../../setup/command.ts';
+import { inTerminal, quoted } from './running-program.ts';
 
 interface TerminalOptions {
   readonly cwd: string;
@@ -20,11 +21,11 @@ export class PseudoTerminal {
   #onChange: () => void = () => {};
 
   constructor(command: readonly string[], { cwd, env, columns, rows }: TerminalOptions) {
-    const quoted = command.map((each) => `'${each.replaceAll("'", String.raw`'\''`)}'`).join(' ');
     // `stty -a` prints the mode in which the program has left the terminal.
-    const line = `stty rows ${rows} cols ${columns}; ${quoted}; code=$?; stty -a; exit $code`;
+    const line = `stty rows ${rows} cols ${columns}; ${quoted(command)}; code=$?; stty -a; exit $code`;
     this.#terminal = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
-    this.#child = spawn('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null'], {
+    const [program = '', ...args] = inTerminal(line);
+    this.#child = spawn(program, args, {
       cwd,
       env: { TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
       stdio: 'pipe',
