@@ -258,7 +258,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     // Enough time for the other deployment to notice this one and to set its image.
     const options = { 'rollback-on-failure': true, 'ready-timeout-seconds': '10' };
     const running = job.main(withToken({ service: 'contested', image: deaf, ...options }), runnerOf(hash));
-    await expect.poll(async () => await imageOfDefault('contested')).not.toBe(outputs['digest']);
+    await expect.poll(async () => await imageOfDefault('contested'), { interval: 250 }).not.toBe(outputs['digest']);
     const tag = { method: 'POST', body: JSON.stringify({ image_tag: 'v1' }) };
     expect((await api(platform, '/v2/service/home/contested/update', tag)).status).toBe(200);
     const step = await running;

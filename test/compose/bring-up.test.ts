@@ -106,7 +106,7 @@ describe.skipIf(missing !== undefined)(
         await pushTestImage(deployment.engine, { ...deployment, account }, { image, service: 'scaled' });
         return await registriesOf('scaled');
       };
-      await expect.poll(pushedThrough).toEqual(['registry-1', 'registry-2']);
+      await expect.poll(pushedThrough, { interval: 1_000 }).toEqual(['registry-1', 'registry-2']);
       expect((await fetch(session.url)).status).toBe(200);
       await deployment.compose.run(...up, ...components);
       expect((await fetch(session.url)).status).toBe(200);

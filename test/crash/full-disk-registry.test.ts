@@ -90,7 +90,7 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
     // No part of a layer fits on the disk.
     await disk.fillUpTo(reserveMib - 1);
     const full = /^The disk is full: [67](?:\.\d)? MiB are free, and 8 MiB are kept free for the store$/;
-    await expect.poll(async () => (await readiness(platform))['disk']).toMatch(full);
+    await expect.poll(async () => (await readiness(platform))['disk'], { interval: 250 }).toMatch(full);
     expect(await readiness(platform)).toHaveProperty('store', 'ok');
     for (const image of large) await assertRejected(client, image);
     const small = client.image('small', 'v1', [RegistryClient.layer(1_000)]);
@@ -105,7 +105,7 @@ describe.runIf(canMount).each(stores)('with $store', ({ settings: storeSettings 
       expect(await client.problemWith(image)).toBeUndefined();
     }
     expect(await uploadArchive(platform, layerBytes)).toHaveProperty('digest');
-    await expect.poll(async () => (await readiness(platform))['disk']).toBe('ok');
+    await expect.poll(async () => (await readiness(platform))['disk'], { interval: 250 }).toBe('ok');
     expect((await runBerth(platform, 'verify')).lines.at(-1)).toMatchObject({ type: 'verified', problems: 0 });
   });
 });

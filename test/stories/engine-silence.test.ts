@@ -10,7 +10,7 @@ const canStart = await canStartEngines();
 const why = canStart ? '' : ' (skipped: no Docker Engine can be started here)';
 
 /** The worker checks every five seconds, and waits up to ten for the answer. */
-const soon = { interval: 100, timeout: 60_000 };
+const soon = { interval: 500, timeout: 60_000 };
 
 describe.skipIf(!canStart)(`a platform whose Docker Engine stops answering${why}`, () => {
   let engine: RunningEngine;

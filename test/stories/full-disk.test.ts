@@ -12,7 +12,7 @@ import { canMount, SmallDisk, whyNoDisk } from '../kit/machine/small-disk.ts';
 import { Fixture } from './fixture.ts';
 
 const reserveMib = 8;
-const soon = { interval: 100, timeout: 50_000 };
+const soon = { interval: 250, timeout: 50_000 };
 const rejectedPush = /507 Insufficient Storage: no space left on device/;
 
 const engines = testEngines();

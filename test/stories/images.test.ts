@@ -140,7 +140,8 @@ onAllEngines((setting) => {
       await fixture.statusesUntil(session, 'terminated');
     }
     const all = async () => (await fixture.docker('volume', 'ls', '--quiet')).split('\n');
-    await expect.poll(async () => (await all()).filter((name) => made.includes(name))).toEqual([]);
+    const left = async () => (await all()).filter((name) => made.includes(name));
+    await expect.poll(left, { interval: 250 }).toEqual([]);
   });
 
   test.each([

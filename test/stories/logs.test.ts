@@ -70,7 +70,7 @@ onAllDrivers((setting) => {
 
   /** Its log, once its container is removed. */
   async function logWithoutContainer(ended: ConnectResponse): Promise<string[]> {
-    await expect.poll(() => containerOf(ended)).toBe('');
+    await expect.poll(() => containerOf(ended), { interval: 250 }).toBe('');
     return wordsOf(await wholeLog(ended));
   }
 
@@ -89,7 +89,7 @@ onAllDrivers((setting) => {
     const ends = [wordsOf(await rest(follower)), wordsOf(await rest(second))];
     expect(ends).toEqual([['bye'], ['bye']]);
     await fixture.statusesUntil(connection, 'terminated');
-    await expect.poll(() => containerOf(connection)).toBe('');
+    await expect.poll(() => containerOf(connection), { interval: 250 }).toBe('');
     const kept = await wholeLog(connection);
     expect(wordsOf(kept)).toEqual(['serving', 'one', 'two', 'bye']);
     expect(wordsOf(await wholeLog(connection, kept[1]?.id))).toEqual(['two', 'bye']);

@@ -69,9 +69,9 @@ test('quota prints what accounts store, and sets limits, whether a platform runs
       (error: unknown) => String(error),
     );
   };
-  await expect.poll(push).toContain('returned 403');
+  await expect.poll(push, { interval: 250 }).toContain('returned 403');
   expect(await quota('home', 'none')).toEqual([0, expect.stringMatching(/^home: \S+ \S+, no limit$/)]);
-  await expect.poll(push).toBe('accepted');
+  await expect.poll(push, { interval: 250 }).toBe('accepted');
   expect(await quota('nobody', '1GB')).toEqual([1, 'There is no account "nobody"']);
   const wrong = await runPlainBerth(platform, 'quota', 'home', '0');
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Use a size such as 50GiB')]);

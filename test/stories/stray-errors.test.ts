@@ -31,7 +31,7 @@ describe.skipIf(!engine)('a process with uncaught errors', () => {
     const { url } = await fixture.connectReady('pad', { key: 'open' });
     const socket = await openEcho(url);
     process.kill(fixture.platform.pid ?? -1, 'SIGUSR2');
-    await expect.poll(() => strayErrors('exception')).toBe(100);
+    await expect.poll(() => strayErrors('exception'), { interval: 250 }).toBe(100);
     expect(await strayErrors('rejection')).toBe(1);
     expect(await echo(socket)).toBe('still here');
     socket.close();
