@@ -48,7 +48,24 @@ async function seeChange(
   await page.getByText('First words').waitFor(slowly);
   await page.getByText('The page runs').waitFor(slowly);
   await inPage(page, "(globalThis.mark = 'still here')");
-  await inContainer(`echo 'export const words = "Other words";' > ${file}`);
-  await page.getByText('Other words').waitFor(slowly);
+  await untilShown(page, 'Other words', async (count) => {
+    await inContainer(`echo 'export const words = "Other words, change ${count}";' > ${file}`);
+  });
   expect(await inPage(page, 'globalThis.mark')).toBe('still here');
+}
+
+const maxChanges = 12;
+
+/** Changes the file again until the page shows the words: a page misses the changes before its subscription to them. */
+async function untilShown(page: Page, words: string, change: (count: number) => Promise<void>): Promise<void> {
+  for (let count = 1; ; count += 1) {
+    await change(count);
+    const shown = page.getByText(words).waitFor({ timeout: 10_000 });
+    const problem: unknown = await shown.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (problem === undefined) return;
+    if (count === maxChanges) throw problem;
+  }
 }
