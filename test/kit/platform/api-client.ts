@@ -16,10 +16,16 @@ const defaultTimeoutMs = 90_000;
 
 type ApiAccess = Pick<TestPlatform, 'apiUrl' | 'token'>;
 
-/** Sends a request to the API with the account's token. */
+/**
+ * Sends a request to the API with the account's token. Repeats a request that is answered with 408: `fetch` keeps the connection of an
+ * aborted request, whose head never arrives, and may use it when its time has just ended. The API has not read such a request, so a
+ * client may repeat it (RFC 9110, 15.5.9), as the TypeScript client does.
+ */
 export async function api(platform: ApiAccess, path: string, init: ApiInit = {}): Promise<Response> {
   const headers = { authorization: `Bearer ${platform.token}`, 'content-type': 'application/json', ...init.headers };
-  return await fetch(`${platform.apiUrl}${path}`, { ...init, headers });
+  const send = async () => await fetch(`${platform.apiUrl}${path}`, { ...init, headers });
+  const answer = await send();
+  return answer.status === 408 ? await send() : answer;
 }
 
 /** Connects to a service of the platform's account. Throws an error with the response if that fails. */
