@@ -1982,7 +1982,7 @@ function explain(error) {
 	throw new Failure("wait-for-ready: The token needs the scope connect", { cause: error });
 }
 // action/push/image-size.ts
-const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
+const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 const manifestTypes = [
 	"application/vnd.oci.image.manifest.v1+json",
 	"application/vnd.oci.image.index.v1+json",

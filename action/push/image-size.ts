@@ -19,7 +19,7 @@ interface Manifest {
   readonly manifests?: readonly Descriptor[];
 }
 
-const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
+const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 const manifestTypes = [
   'application/vnd.oci.image.manifest.v1+json',
