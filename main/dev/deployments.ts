@@ -55,7 +55,7 @@ export class Deployments {
   change(path: string): void {
     this.#isDirty = true;
     this.#paths.add(path);
-    this.#lastChangeMs = Date.now();
+    this.#lastChangeMs = this.#nowMs();
     if (this.#isSettled) {
       this.#isSettled = false;
       this.#settled = Promise.withResolvers();
@@ -84,10 +84,10 @@ export class Deployments {
 
   async #deploy(signal: AbortSignal): Promise<void> {
     const { build, serve, report } = this.#options;
-    const startedMs = Date.now();
+    const startedMs = this.#nowMs();
     report({ event: 'build-started' });
     const digest = await build(signal);
-    const seconds = Math.round((Date.now() - startedMs) / 100) / 10;
+    const seconds = Math.round((this.#nowMs() - startedMs) / 100) / 10;
     this.#problem = undefined;
     if (digest === this.#digest) {
       report({ event: 'unchanged', seconds });
@@ -111,12 +111,16 @@ export class Deployments {
   }
 
   async #waitForQuiet(signal: AbortSignal): Promise<void> {
-    const sinceMs = Date.now();
+    const sinceMs = this.#nowMs();
     for (;;) {
-      const leftMs = Math.min(this.#lastChangeMs + quietMs, sinceMs + maxQuietMs) - Date.now();
+      const leftMs = Math.min(this.#lastChangeMs + quietMs, sinceMs + maxQuietMs) - this.#nowMs();
       if (leftMs <= 0) return;
       await this.#options.clock.sleep(leftMs, signal);
     }
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.now().getTime();
   }
 
   #reportChanges(signal: AbortSignal): void {
