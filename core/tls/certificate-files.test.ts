@@ -59,6 +59,8 @@ test('a new pair is used within ten seconds', async () => {
   await using certificates = await folder.open();
   const changes: (readonly CertificatePair[])[] = [];
   certificates.onChange((pairs) => changes.push(pairs));
+  const ended: (readonly CertificatePair[])[] = [];
+  certificates.onChange((pairs) => ended.push(pairs))[Symbol.dispose]();
   expect(certificates.pairs).toEqual([first]);
   await folder.replace(second);
   await folder.clock.advance(reloadEveryMs);
@@ -66,6 +68,7 @@ test('a new pair is used within ten seconds', async () => {
   expect(certificates.pairs).toEqual([second]);
   await certificates.reload();
   expect(changes).toEqual([[second]]);
+  expect(ended).toEqual([]);
   expect(folder.problems()).toEqual([]);
 });
 

@@ -51,7 +51,7 @@ export class CertificateFiles implements AsyncDisposable {
   readonly #watched: readonly Watched[];
   readonly #metrics: MetricGroup;
   readonly #reloads: PeriodicTask;
-  readonly #actions: ((pairs: readonly CertificatePair[]) => void)[] = [];
+  readonly #actions = new Set<(pairs: readonly CertificatePair[]) => void>();
   #warnedMs = -Infinity;
 
   private constructor(watched: readonly Watched[], deps: Deps) {
@@ -77,9 +77,10 @@ export class CertificateFiles implements AsyncDisposable {
     return this.#watched.map(({ pair }) => pair);
   }
 
-  /** Calls `action` with all pairs, whenever one has been replaced. */
-  onChange(action: (pairs: readonly CertificatePair[]) => void): void {
-    this.#actions.push(action);
+  /** Calls `action` with all pairs, whenever one has been replaced, until the result is disposed. */
+  onChange(action: (pairs: readonly CertificatePair[]) => void): Disposable {
+    this.#actions.add(action);
+    return { [Symbol.dispose]: () => void this.#actions.delete(action) };
   }
 
   /** Reads the files now. If a pair cannot be used, the previous one stays in use. */

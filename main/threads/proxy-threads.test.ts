@@ -1,18 +1,26 @@
-// Takes about 6 s
+// Takes about 7 s
 /** The proxy in separate threads, in a platform without an engine. */
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { openLog } from '../../core/log/log.ts';
+import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openDatabase } from '../../core/store/sqlite/database.mjs';
+import { CertificateFiles } from '../../core/tls/certificate-files.ts';
+import { newPair } from '../../core/tls/testing/new-pair.ts';
 import { loadConfig } from '../config/config.ts';
 import { allRoles } from '../config/roles.ts';
+import { openDrivers } from '../drivers.ts';
 import { openPlatform } from '../platform.ts';
 import type { Platform } from '../platform.ts';
+import { addressOf } from '../process/listeners.ts';
+import { startProxyThreads } from './proxy-threads.ts';
 
 interface Opened {
   /** The folder of its data. */
@@ -114,6 +122,31 @@ test('a thread that has ended is restarted on its port, and the process is not r
   expect(await statusOfProxy(platform)).toBe(410);
   expect(threads.filter(({ name }) => name === 'proxy-1')).toHaveLength(2);
   expect(lines.join('')).toContain('A thread of the proxy has ended, restarting it');
+});
+
+test('a closed thread is sent no new certificates', async () => {
+  await using owned = new AsyncDisposableStack();
+  const folder = owned.use(await temporaryFolder());
+  const files = { certificateFile: join(folder.path, 'certificate.pem'), keyFile: join(folder.path, 'key.pem') };
+  const renew = async () => {
+    const { certificate, key } = await newPair(['berth.example']);
+    await Promise.all([writeFile(files.certificateFile, certificate), writeFile(files.keyFile, key)]);
+  };
+  await renew();
+  const lines: string[] = [];
+  const log = openLog('warn', { write: (line) => void lines.push(line) });
+  const metrics = openMetrics();
+  const config = loadConfig({ BERTH_DATA_FOLDER: join(folder.path, 'data'), BERTH_PROXY_PORT: '0' });
+  const deps = await openDrivers({ config, log, metrics, roles: new Set(['proxy']) }, owned);
+  const certificates = owned.use(await CertificateFiles.open([files], deps));
+  const address = addressOf(config, 'host', 'proxyPort');
+  const options = { roles: ['proxy'], apiUrl: 'http://berth.example', address, count: 1, certificates } as const;
+  const threads = await startProxyThreads(deps, options);
+  await threads[Symbol.asyncDispose]();
+  await renew();
+  await certificates.reload();
+  await setImmediate();
+  expect(lines).toEqual([]);
 });
 
 test('the metrics of all threads are added up, and metrics of the process are counted once', async () => {

@@ -74,6 +74,7 @@ class SupervisedThread implements AsyncDisposable {
   readonly #firstHostPort = Promise.withResolvers<string>();
   readonly #done: Promise<void>;
   readonly #certificates: CertificateFiles | undefined;
+  readonly #renewals: Disposable | undefined;
   #data: StartData;
   #thread: RunningThread;
   /** Why the thread does not serve, since its last crash. */
@@ -86,7 +87,7 @@ class SupervisedThread implements AsyncDisposable {
     this.#firstHostPort.promise.catch(() => {});
     this.#thread = this.#start();
     this.#done = this.#supervise();
-    certificates?.onChange((pairs) => this.#useCertificates(pairs));
+    this.#renewals = certificates?.onChange((pairs) => this.#useCertificates(pairs));
   }
 
   /** Rejects if the first start fails. */
@@ -107,6 +108,7 @@ class SupervisedThread implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
+    this.#renewals?.[Symbol.dispose]();
     await this.#thread[Symbol.asyncDispose]();
     await this.#done;
   }
