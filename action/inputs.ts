@@ -1,4 +1,5 @@
 /** The inputs of the action. The runner applies the defaults of `action.yml`. */
+import { isLoopback } from '../client/tools/registry-access.ts';
 import { Failure } from './failure.ts';
 import type { Environment } from './workflow/workflow.ts';
 
@@ -29,8 +30,6 @@ export interface Build {
   readonly buildArgs: readonly string[];
   readonly platforms: readonly string[];
 }
-
-const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /** Reads only the token, so that it can be masked before anything else happens. */
 export function tokenInput(env: Environment): string | undefined {
@@ -83,7 +82,7 @@ function hostUrl(text: string | undefined): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw new Failure('host: It is not an address such as https://berth.example.com');
   }
-  if (url.protocol === 'http:' && !loopback.test(url.hostname)) {
+  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw new Failure('host: Use https, because the token would cross the network unencrypted');
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');

@@ -53,7 +53,7 @@ export async function deploy({ env, workflow, signal }: Step): Promise<void> {
   workflow.setOutput('url', verified?.url ?? '');
   workflow.setOutput('backend-id', verified?.backend_id ?? '');
   const backend = verified?.backend_id;
-  const sizeBytes = await imageSize(pushed, { account: inputs.account, token, host: inputs.host, signal });
+  const sizeBytes = await imageSize(pushed, { token, host: inputs.host, signal });
   const durationMs = performance.now() - startedAt;
   workflow.summary(summaryOf({ service, environment, digest, tags, sizeBytes, backend, durationMs, commit }));
 }

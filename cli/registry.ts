@@ -1,6 +1,6 @@
 /** Requests to the registry, for operations without an endpoint in the service API. */
 import { BerthError } from '../client/index.ts';
-import { isLoopback } from './config/host.ts';
+import { registryUrl, requestGrant } from '../client/tools/registry-access.ts';
 import { CliError, exitCodes } from './errors.ts';
 import type { Session } from './session.ts';
 
@@ -42,30 +42,14 @@ async function repositoryOf(session: Session, service: string): Promise<Reposito
   const client = await session.client();
   const imageName = await client.imageName(service, { signal: session.signal });
   const registry = imageName.slice(0, imageName.indexOf('/'));
-  return { url: `${await schemeOf(session, registry)}//${registry}`, name: service };
+  return { url: registryUrl(registry, await session.host()), name: service };
 }
 
-/** Plain HTTP for this machine, as docker does, and for the host of an API without encryption; otherwise HTTPS. */
-async function schemeOf(session: Session, registry: string): Promise<'http:' | 'https:'> {
-  const api = new URL(await session.host());
-  const { hostname } = new URL(`http://${registry}`);
-  return isLoopback(hostname) || (api.hostname === hostname && api.protocol === 'http:') ? 'http:' : 'https:';
-}
-
-/** Requests a grant of the registry for one action (the token specification of distribution). */
-async function grant(session: Session, { url, name }: Repository, action: string): Promise<string> {
-  const challenge = await send(session, `${url}/v2/`, {});
-  const [, realm = '', serviceName = ''] =
-    /realm="([^"]+)",service="([^"]+)"/.exec(challenge.headers.get('www-authenticate') ?? '') ?? [];
-  // The access token is sent only to the registry itself.
-  if (realm === '' || new URL(realm).origin !== new URL(url).origin) {
-    throw new CliError('UnexpectedResponse', `${url} does not answer as Berth's registry`);
-  }
+/** Requests a grant of the registry for one action. */
+async function grant(session: Session, repository: Repository, action: 'pull' | 'delete'): Promise<string> {
   const { token } = await session.login();
-  const [account = ''] = name.split('/');
-  const query = new URLSearchParams({ service: serviceName, scope: `repository:${name}:${action}` });
-  const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
-  const response = await send(session, `${realm}?${query.toString()}`, { headers: { authorization } });
+  const response = await requestGrant({ ...repository, action, token, send: (url, init) => send(session, url, init) });
+  if (!response) throw new CliError('UnexpectedResponse', `${repository.url} does not answer as Berth's registry`);
   if (!response.ok) throw await registryError(response);
   return ((await response.json()) as { token: string }).token;
 }

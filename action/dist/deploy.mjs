@@ -1601,9 +1601,34 @@ async function requestOnce(url, secret, signal) {
 	if (typeof value !== "string" || value === "") throw new Error("the response has no token");
 	return value;
 }
+// client/tools/registry-access.ts
+/** Access to the registry, for the command line and the action. It is not part of the client's npm package. */
+const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+/** Whether the host name or address of a URL is this machine. */
+function isLoopback(hostname) {
+	return loopback.test(hostname);
+}
+/** The URL of a registry: plain HTTP on this machine, as docker does, and on the host of an API without encryption; otherwise HTTPS. */
+function registryUrl(registry, apiUrl) {
+	const { hostname } = new URL(`http://${registry}`);
+	const api = new URL(apiUrl);
+	return `${isLoopback(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http" : "https"}://${registry}`;
+}
+/** Requests a grant (the token specification of distribution). Returns the answer, or `undefined` if the server is not Berth's registry. */
+async function requestGrant({ url, name, action, token, send }) {
+	const challenge = (await send(`${url}/v2/`, {})).headers.get("www-authenticate") ?? "";
+	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
+	if (realm === "" || new URL(realm).origin !== new URL(url).origin) return void 0;
+	const [account = ""] = name.split("/");
+	const query = new URLSearchParams({
+		service,
+		scope: `repository:${name}:${action}`
+	});
+	const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString("base64")}`;
+	return await send(`${realm}?${query.toString()}`, { headers: { authorization } });
+}
 // action/inputs.ts
 /** The inputs of the action. The runner applies the defaults of `action.yml`. */
-const loopback$1 = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 /** Reads only the token, so that it can be masked before anything else happens. */
 function tokenInput(env) {
 	return input(env, "token");
@@ -1656,7 +1681,7 @@ function hostUrl(text) {
 	if (text === void 0) throw new Failure("host: Set it to the address of the API, as in https://berth.example.com");
 	const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`);
 	if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) throw new Failure("host: It is not an address such as https://berth.example.com");
-	if (url.protocol === "http:" && !loopback$1.test(url.hostname)) throw new Failure("host: Use https, because the token would cross the network unencrypted");
+	if (url.protocol === "http:" && !isLoopback(url.hostname)) throw new Failure("host: Use https, because the token would cross the network unencrypted");
 	return `${url.origin}${url.pathname}`.replace(/\/+$/, "");
 }
 function serviceNames(env, token) {
@@ -1982,7 +2007,7 @@ function explain(error) {
 	throw new Failure("wait-for-ready: The token needs the scope connect", { cause: error });
 }
 // action/push/image-size.ts
-const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+/** The size of an image in the registry. */
 const manifestTypes = [
 	"application/vnd.oci.image.manifest.v1+json",
 	"application/vnd.oci.image.index.v1+json",
@@ -1995,21 +2020,27 @@ const timeoutMs = 1e4;
 async function imageSize({ repository, digest }, access) {
 	const [registry = "", ...path] = repository.split("/");
 	const signal = AbortSignal.any([access.signal, AbortSignal.timeout(timeoutMs)]);
+	const send = async (url, init) => await fetch(url, {
+		...init,
+		signal
+	});
 	try {
-		const url = `${scheme(registry, access.host)}//${registry}`;
-		const grant = await pullGrant(url, path.join("/"), {
-			...access,
-			signal
+		const [url, name] = [registryUrl(registry, access.host), path.join("/")];
+		const answer = await requestGrant({
+			url,
+			name,
+			action: "pull",
+			token: access.token,
+			send
 		});
+		if (!answer?.ok) return void 0;
+		const { token: grant } = await answer.json();
 		const read = async (reference) => {
 			const headers = {
 				authorization: `Bearer ${grant}`,
 				accept: manifestTypes
 			};
-			const response = await fetch(`${url}/v2/${path.join("/")}/manifests/${reference}`, {
-				headers,
-				signal
-			});
+			const response = await send(`${url}/v2/${name}/manifests/${reference}`, { headers });
 			if (!response.ok) throw new Error(`HTTP status ${response.status}`);
 			return await response.json();
 		};
@@ -2020,29 +2051,6 @@ async function imageSize({ repository, digest }, access) {
 		access.signal.throwIfAborted();
 		return;
 	}
-}
-/** Requests a grant to pull (the token specification of distribution). */
-async function pullGrant(url, name, { account, token, signal }) {
-	const challenge = (await fetch(`${url}/v2/`, { signal })).headers.get("www-authenticate") ?? "";
-	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
-	if (realm === "" || new URL(realm).origin !== new URL(url).origin) throw new Error("No challenge of Berth");
-	const query = new URLSearchParams({
-		service,
-		scope: `repository:${name}:pull`
-	});
-	const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString("base64")}`;
-	const response = await fetch(`${realm}?${query.toString()}`, {
-		headers: { authorization },
-		signal
-	});
-	if (!response.ok) throw new Error(`HTTP status ${response.status}`);
-	return (await response.json()).token;
-}
-/** Plain HTTP for this machine, as docker does, and for the host of an API without encryption; otherwise HTTPS. */
-function scheme(registry, host) {
-	const { hostname } = new URL(`http://${registry}`);
-	const api = new URL(host);
-	return loopback.test(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http:" : "https:";
 }
 // action/summary.ts
 /** An HTML table without blank lines, so that GitHub does not interpret Markdown in a commit message. */
@@ -2121,7 +2129,6 @@ async function deploy({ env, workflow, signal }) {
 	workflow.setOutput("backend-id", verified?.backend_id ?? "");
 	const backend = verified?.backend_id;
 	const sizeBytes = await imageSize(pushed, {
-		account: inputs.account,
 		token,
 		host: inputs.host,
 		signal

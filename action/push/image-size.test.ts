@@ -34,7 +34,7 @@ test.each(['localhost', 'registry.localhost', '127.0.0.1'])(
   async (host) => {
     await using registry = await openRegistry(host);
     const repository = `${registry.address}/acme/draw`;
-    const access = { account: 'acme', token: 'acme.secret', host: 'https://berth.example' };
+    const access = { token: 'acme.secret', host: 'https://berth.example' };
     const { signal } = new AbortController();
     expect(await imageSize({ repository, digest }, { ...access, signal })).toBe(7);
     expect(registry.requests).toEqual([

@@ -1,7 +1,7 @@
 /** The size of an image in the registry. */
+import { registryUrl, requestGrant } from '../../client/tools/registry-access.ts';
 
 interface Access {
-  readonly account: string;
   readonly token: string;
   /** The address of the API. */
   readonly host: string;
@@ -18,8 +18,6 @@ interface Manifest {
   readonly layers?: readonly Descriptor[];
   readonly manifests?: readonly Descriptor[];
 }
-
-const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 const manifestTypes = [
   'application/vnd.oci.image.manifest.v1+json',
@@ -38,12 +36,15 @@ export async function imageSize(
 ): Promise<number | undefined> {
   const [registry = '', ...path] = repository.split('/');
   const signal = AbortSignal.any([access.signal, AbortSignal.timeout(timeoutMs)]);
+  const send = async (url: string, init: RequestInit) => await fetch(url, { ...init, signal });
   try {
-    const url = `${scheme(registry, access.host)}//${registry}`;
-    const grant = await pullGrant(url, path.join('/'), { ...access, signal });
+    const [url, name] = [registryUrl(registry, access.host), path.join('/')];
+    const answer = await requestGrant({ url, name, action: 'pull', token: access.token, send });
+    if (!answer?.ok) return undefined;
+    const { token: grant } = (await answer.json()) as { token: string };
     const read = async (reference: string): Promise<Manifest> => {
       const headers = { authorization: `Bearer ${grant}`, accept: manifestTypes };
-      const response = await fetch(`${url}/v2/${path.join('/')}/manifests/${reference}`, { headers, signal });
+      const response = await send(`${url}/v2/${name}/manifests/${reference}`, { headers });
       if (!response.ok) throw new Error(`HTTP status ${response.status}`);
       return (await response.json()) as Manifest;
     };
@@ -57,24 +58,4 @@ export async function imageSize(
     access.signal.throwIfAborted();
     return undefined;
   }
-}
-
-/** Requests a grant to pull (the token specification of distribution). */
-async function pullGrant(url: string, name: string, { account, token, signal }: Access): Promise<string> {
-  const challenge = (await fetch(`${url}/v2/`, { signal })).headers.get('www-authenticate') ?? '';
-  const [, realm = '', service = ''] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
-  // The access token is sent only to the registry itself.
-  if (realm === '' || new URL(realm).origin !== new URL(url).origin) throw new Error('No challenge of Berth');
-  const query = new URLSearchParams({ service, scope: `repository:${name}:pull` });
-  const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
-  const response = await fetch(`${realm}?${query.toString()}`, { headers: { authorization }, signal });
-  if (!response.ok) throw new Error(`HTTP status ${response.status}`);
-  return ((await response.json()) as { token: string }).token;
-}
-
-/** Plain HTTP for this machine, as docker does, and for the host of an API without encryption; otherwise HTTPS. */
-function scheme(registry: string, host: string): 'http:' | 'https:' {
-  const { hostname } = new URL(`http://${registry}`);
-  const api = new URL(host);
-  return loopback.test(hostname) || (api.hostname === hostname && api.protocol === 'http:') ? 'http:' : 'https:';
 }

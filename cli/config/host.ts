@@ -1,10 +1,9 @@
 /** The address of a platform. */
+import { isLoopback } from '../../client/tools/registry-access.ts';
 import { usageError } from '../errors.ts';
 
 /** The address of the API after `npm start`. */
 export const defaultHost = 'http://127.0.0.1:7100';
-
-const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /**
  * Parses the address of an API that a user has typed. The default scheme is `https:`, and `http:` for this machine. Throws a usage
@@ -31,11 +30,6 @@ export function hostUrl(text: string, source: string): string {
 export function isPrivate(host: string): boolean {
   const { protocol, hostname } = new URL(host);
   return protocol === 'https:' || isLoopback(hostname);
-}
-
-/** Whether a host name or address is this machine. */
-export function isLoopback(hostname: string): boolean {
-  return loopback.test(hostname);
 }
 
 function withoutPort(text: string): string {
