@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
-/** The text of `action/dist/deploy.mjs`, not minified, so that changes can be reviewed. */
+/** The text of `action/dist/deploy.mjs`: not minified, so that changes can be reviewed, and without the comments of the sources. */
 export async function actionText(): Promise<string> {
   await using bundle = await rolldown({
     input: join(import.meta.dirname, 'deploy.ts'),
@@ -10,6 +10,10 @@ export async function actionText(): Promise<string> {
     platform: 'node',
     transform: { target: 'node24' },
   });
-  const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, comments: { legal: true } });
+  const { output } = await bundle.generate({
+    format: 'esm',
+    codeSplitting: false,
+    comments: { legal: true, jsdoc: false },
+  });
   return output[0].code;
 }

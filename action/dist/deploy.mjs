@@ -7,9 +7,7 @@ import { text } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { randomUUID } from "node:crypto";
 // client/errors.ts
-/** A call that failed. Compare `code`: it is stable, the message is not. */
 var BerthError = class extends Error {
-	/** A code of the API (`docs/errors.md`) or of the client. A newer server may send codes that this client does not list. */
 	code;
 	status;
 	id;
@@ -23,7 +21,6 @@ var BerthError = class extends Error {
 		this.retryAfterMs = retryAfterMs;
 	}
 };
-/** The error that a response reports. */
 async function errorOf(response) {
 	const { status } = response;
 	const retryAfterMs = retryAfter(response.headers.get("retry-after"));
@@ -57,14 +54,12 @@ async function reportedError(response) {
 function unexpected(status) {
 	return `The server answered with ${status === 0 ? "a redirect" : `HTTP status ${status}, which is not a response of Berth's API`}. Check the address of the API`;
 }
-/** Seconds or a date (RFC 9110, section 10.2.3). */
 function retryAfter(header) {
 	if (header === null) return void 0;
 	const ms = /^\d+$/.test(header) ? Number(header) * 1e3 : Date.parse(header) - Date.now();
 	return Number.isNaN(ms) ? void 0 : Math.max(0, ms);
 }
 // client/changes.ts
-/** Sends a change, and retries it if no response arrives: the errors `doneBefore` then mean that an earlier attempt made it. */
 async function sendChange(transport, name, input, { options: { signal, timeoutMs } = {}, doneBefore }) {
 	let mayBeDone = false;
 	try {
@@ -78,7 +73,6 @@ async function sendChange(transport, name, input, { options: { signal, timeoutMs
 		if (!(mayBeDone && error instanceof BerthError && doneBefore.some((code) => code === error.code))) throw error;
 	}
 }
-/** Sends a change that has the same result when it is made twice, and retries it if no response arrives. */
 async function sendIdempotent(transport, name, input, { signal, timeoutMs } = {}) {
 	return await transport.json(name, input, {
 		signal,
@@ -87,7 +81,6 @@ async function sendIdempotent(transport, name, input, { signal, timeoutMs } = {}
 	});
 }
 // client/endpoint-group.ts
-/** The methods of the client for a group of endpoints. */
 var EndpointGroup = class {
 	transport;
 	constructor(transport) {
@@ -95,9 +88,7 @@ var EndpointGroup = class {
 	}
 };
 // client/accounts.ts
-/** Accounts: their members, limits, access tokens, trust rules and audit. */
 var Accounts = class extends EndpointGroup {
-	/** The accounts that the token is valid for; for an administrator who has logged in, all accounts. */
 	list(options) {
 		return this.transport.list("listAccounts", "accounts", { path: void 0 }, options);
 	}
@@ -114,14 +105,12 @@ var Accounts = class extends EndpointGroup {
 	async members(account, options) {
 		return (await this.transport.json("listMembers", { path: { account } }, options)).members;
 	}
-	/** Adds a user to an account, or changes the role. */
 	async setMember(account, member, options) {
 		await sendIdempotent(this.transport, "setMember", {
 			path: { account },
 			body: member
 		}, options);
 	}
-	/** Removes a user from an account. Tokens of the user stop working there within a second. */
 	async removeMember(account, email, options) {
 		const input = { path: {
 			account,
@@ -135,36 +124,29 @@ var Accounts = class extends EndpointGroup {
 	async limits(account, options) {
 		return await this.transport.json("accountLimits", { path: { account } }, options);
 	}
-	/** Changes limits of an account. `null` restores the default limit. */
 	async setLimits(account, limits, options) {
 		await sendIdempotent(this.transport, "setAccountLimits", {
 			path: { account },
 			body: limits
 		}, options);
 	}
-	/** The changes in an account, newest first. */
 	audit(account, options) {
 		return this.transport.list("accountAudit", "records", { path: { account } }, options);
 	}
-	/** The changes outside of accounts (users, accounts, log-ins), newest first. */
 	platformAudit(options) {
 		return this.transport.list("platformAudit", "records", { path: void 0 }, options);
 	}
 };
-/** Access tokens of accounts. */
 var AccessTokens = class extends EndpointGroup {
-	/** The tokens of an account, newest first: all tokens for an owner, otherwise the tokens that act for the caller. */
 	list(account, options) {
 		return this.transport.list("listTokens", "tokens", { path: { account } }, options);
 	}
-	/** Creates a token, which may allow no more than the caller may do. Only this response contains the secret. */
 	async create(account, token, options) {
 		return await this.transport.json("createToken", {
 			path: { account },
 			body: token
 		}, options);
 	}
-	/** Revokes a token by its ID. Within a second, all processes reject it. */
 	async revoke(account, id, options) {
 		const input = { path: {
 			account,
@@ -176,7 +158,6 @@ var AccessTokens = class extends EndpointGroup {
 		});
 	}
 };
-/** Trust rules, by which deployments get tokens without a stored secret. */
 var TrustRules = class extends EndpointGroup {
 	list(account, options) {
 		return this.transport.list("listTrustRules", "rules", { path: { account } }, options);
@@ -197,10 +178,6 @@ var TrustRules = class extends EndpointGroup {
 			doneBefore: ["TrustRuleNotFound"]
 		});
 	}
-	/**
-	* Exchanges the ID token of a deployment for a deploy token. The audience of the ID token is the address of the API. It can be exchanged
-	* once: request another ID token to retry. Needs no access token.
-	*/
 	async exchange(account, idToken, options) {
 		return await this.transport.json("exchangeIdToken", {
 			path: { account },
@@ -209,8 +186,6 @@ var TrustRules = class extends EndpointGroup {
 	}
 };
 // client/time.ts
-/** Time limits and waits, which abort signals end early. */
-/** Returns a time limit whose timer has not started. */
 function newTimeLimit(message, signal) {
 	const controller = new AbortController();
 	let timer;
@@ -230,7 +205,6 @@ function newTimeLimit(message, signal) {
 		}
 	};
 }
-/** Waits. Rejects with the reason of the signal when that aborts. */
 async function wait(ms, signal) {
 	signal?.throwIfAborted();
 	await new Promise((resolve, reject) => {
@@ -246,7 +220,6 @@ async function wait(ms, signal) {
 	});
 }
 // client/contract.ts
-/** How each endpoint is called. */
 const endpoints = {
 	createToken: {
 		method: "POST",
@@ -575,11 +548,8 @@ const endpoints = {
 	}
 };
 // client/transport.ts
-/** Sends requests to the API, and retries them. */
 const longestDelayMs = 1e4;
-/** If the server asks for a longer wait, the call fails, so that the application can decide. */
 const longestRetryAfterMs = 6e4;
-/** Sends requests to one API. */
 var Transport = class {
 	#url;
 	#token;
@@ -595,7 +565,6 @@ var Transport = class {
 		this.retries = options.retries ?? 5;
 		this.#retryDelayMs = options.retryDelayMs ?? 250;
 	}
-	/** Calls an endpoint and reads the JSON of its response. Retries the request where that is safe. */
 	async json(name, input, { signal, timeoutMs = this.timeoutMs, repeatable = endpoints[name].method === "GET", onLost } = {}) {
 		const prepared = this.prepare(name, input);
 		for (let attempt = 1;; attempt += 1) {
@@ -614,7 +583,6 @@ var Transport = class {
 			}
 		}
 	}
-	/** Yields the items of a list, from the field `field` of its pages. Requests each page when the previous items are consumed. */
 	async *list(name, field, { path, query }, { pageSize, signal, timeoutMs } = {}) {
 		let cursor;
 		do {
@@ -634,7 +602,6 @@ var Transport = class {
 			cursor = page.next_cursor;
 		} while (cursor !== void 0);
 	}
-	/** Returns a request to an endpoint, ready to be sent. Throws `TypeError` for a name that is not valid in a path. */
 	prepare(name, { path, query, body }) {
 		const { method, needsToken, path: template } = endpoints[name];
 		return {
@@ -648,7 +615,6 @@ var Transport = class {
 			...body !== void 0 && { body: JSON.stringify(body) }
 		};
 	}
-	/** Sends a request once, and resolves with the response when its head has arrived. Rejects with the error that it reports. */
 	async send({ url, ...request }, signal) {
 		const response = await this.#fetch(url, {
 			...request,
@@ -658,27 +624,22 @@ var Transport = class {
 		if (!response.ok) throw await errorOf(response);
 		return response;
 	}
-	/** How long to wait after consecutive failures: longer each time, and randomized, so that clients do not retry together. */
 	backOffMs(failures, firstMs = this.#retryDelayMs) {
 		const doubledMs = firstMs * 2 ** Math.max(0, failures - 1);
 		return Math.min(longestDelayMs, doubledMs) * (.5 + Math.random() / 2);
 	}
 };
-/** The error of an attempt. `limit` is the signal of its time limit. */
 function problemOf(error, limit) {
 	if (limit.aborted && limit.reason instanceof BerthError) return limit.reason;
 	if (error instanceof BerthError) return error;
 	return new BerthError("Unreachable", "No response from the API. Check the address and the network", { cause: error });
 }
-/** Whether the API has rejected a request without handling it, and asks for a retry. */
 function isRejected({ status, retryAfterMs }) {
 	return (status === 429 || status === 503) && retryAfterMs !== void 0;
 }
-/** Whether the same request may succeed later. */
 function isTemporary({ code, status }) {
 	return code === "Unreachable" || code === "TimedOut" || status !== void 0 && temporary.has(status);
 }
-/** Time-outs, limits, and proxies whose server restarts. */
 const temporary = /* @__PURE__ */ new Set([
 	408,
 	429,
@@ -753,15 +714,10 @@ async function sendOnce(transport, request, signal, timeoutMs) {
 	}
 }
 // client/events.ts
-/** Parses the text of an event stream, piece by piece. */
 var EventParser = class EventParser {
-	/** The ID of the last complete event, after which a new stream continues. */
 	lastEventId;
-	/** How long the server asks clients to wait before they reconnect. */
 	retryMs;
-	/** The start of a line whose end has not arrived. */
 	#rest = "";
-	/** Whether the last piece ended with CR: a following LF belongs to the same line end. */
 	#endedWithCr = false;
 	#id;
 	#data = [];
@@ -770,13 +726,11 @@ var EventParser = class EventParser {
 		this.lastEventId = lastEventId;
 		this.#id = lastEventId;
 	}
-	/** A parser for the stream that continues after this one. */
 	forNextStream() {
 		const next = new EventParser(this.lastEventId);
 		next.retryMs = this.retryMs;
 		return next;
 	}
-	/** The events that are complete with this piece. */
 	*parse(piece) {
 		const text = this.#endedWithCr && piece.startsWith("\n") ? piece.slice(1) : piece;
 		if (piece !== "") this.#endedWithCr = piece.endsWith("\r");
@@ -811,12 +765,8 @@ var EventParser = class EventParser {
 	}
 };
 // client/streams.ts
-/** Event streams that survive broken connections: a stream that breaks is reopened after its last event. */
-/** The server sends a comment every 15 s, so a connection that is silent for three times as long is dead. */
 const silenceMs = 45e3;
-/** The status with which the server answers if the client has received every event. */
 const allReceived = 204;
-/** Follows an event stream until it is complete. */
 async function* followEvents(transport, { name, input, isComplete, signal, after }) {
 	const request = transport.prepare(name, input);
 	let parser = new EventParser(after);
@@ -857,7 +807,6 @@ async function* followEvents(transport, { name, input, isComplete, signal, after
 		parser = parser.forNextStream();
 	}
 }
-/** The text of a response. While the consumer of the pieces is busy, the time limit is paused. */
 async function* piecesOf(response, limit) {
 	const reader = response.body?.getReader();
 	if (!reader) return;
@@ -918,7 +867,6 @@ async function* metricsOf(transport, backend, { signal, after } = {}) {
 		after
 	})) yield JSON.parse(data);
 }
-/** Waits until a backend is ready. Rejects with `BackendEnded` when it ends before, and with `TimedOut`. */
 async function untilReady(transport, backend, options) {
 	return await waitFor(transport, backend, options, (status) => {
 		if (status.status === "ready") return true;
@@ -939,10 +887,6 @@ async function waitFor(transport, backend, { signal, timeoutMs }, isReached) {
 		limit.end();
 	}
 }
-/**
-* Returns whether a stream of logs or metrics is complete when the server has ended it. A server that is being stopped also ends streams,
-* even of a backend that has ended. So a stream is complete if it was opened after the backend had ended, and contained no event.
-*/
 function endOfStream(transport, backend, signal) {
 	let hasEnded = false;
 	return async (hadEvents) => {
@@ -962,7 +906,6 @@ function endedError(backend, { termination_reason: reason, problem }) {
 	return new BerthError("BackendEnded", problem === void 0 ? `The backend ${backend} ended before it was ready${why}` : `The backend ${backend} ended${why}: ${problem}`);
 }
 // client/names.ts
-/** The two parts of a service's name, `<account>/<service>`. Throws `TypeError` for another form. */
 function servicePath(name) {
 	const [account = "", service = "", ...rest] = name.split("/");
 	if (account === "" || service === "" || rest.length > 0) throw new TypeError(`service: ${JSON.stringify(name)} is not of the form <account>/<service>`);
@@ -972,41 +915,31 @@ function servicePath(name) {
 	};
 }
 // client/nodes.ts
-/** The nodes of the platform, for administrators. */
 var Nodes = class extends EndpointGroup {
-	/** All nodes, by name. */
 	async list(options) {
 		return (await this.transport.json("listNodes", { path: void 0 }, options)).nodes;
 	}
-	/** Stops a node from accepting new backends. Its running backends continue. */
 	async drain(node, options) {
 		await sendIdempotent(this.transport, "drainNode", { path: { node } }, options);
 	}
-	/** Lets a node accept new backends again. */
 	async undrain(node, options) {
 		await sendIdempotent(this.transport, "undrainNode", { path: { node } }, options);
 	}
 };
 // client/people.ts
-/** Users of the platform, and their log-ins. */
-/** Users. Only administrators who have logged in may manage them. */
 var Users = class extends EndpointGroup {
-	/** The users of the platform, oldest first. */
 	list(options) {
 		return this.transport.list("listUsers", "users", { path: void 0 }, options);
 	}
-	/** Creates a user, who sets a password with the invitation. Only this response contains the invitation. */
 	async create(user, options) {
 		return await this.transport.json("createUser", {
 			path: void 0,
 			body: user
 		}, options);
 	}
-	/** Invites a user to set a new password. Earlier invitations become invalid. */
 	async invite(email, options) {
 		return await sendIdempotent(this.transport, "inviteUser", { path: { user_email: email } }, options);
 	}
-	/** Grants or revokes the rights of an administrator, disables or enables a user. */
 	async update(email, change, options) {
 		await sendIdempotent(this.transport, "updateUser", {
 			path: { user_email: email },
@@ -1014,30 +947,25 @@ var Users = class extends EndpointGroup {
 		}, options);
 	}
 };
-/** Log-ins of browsers and command lines. In a browser, the session is a cookie, and the client needs no access token. */
 var LogIns = class extends EndpointGroup {
-	/** Creates the first administrator with the code that the first start has printed. */
 	async setUp(request, options) {
 		await this.transport.json("setUp", {
 			path: void 0,
 			body: request
 		}, options);
 	}
-	/** Sets the password of a user with the code of an invitation. */
 	async acceptInvitation(request, options) {
 		await this.transport.json("acceptInvitation", {
 			path: void 0,
 			body: request
 		}, options);
 	}
-	/** Logs the browser in: the response sets the cookie. */
 	async logIn(request, options) {
 		return await this.transport.json("logIn", {
 			path: void 0,
 			body: request
 		}, options);
 	}
-	/** Ends a log-in by its `uuid`. */
 	async logOut(uuid, options) {
 		const input = { path: { uuid } };
 		await sendChange(this.transport, "logOut", input, {
@@ -1045,26 +973,21 @@ var LogIns = class extends EndpointGroup {
 			doneBefore: ["Unauthorized", "TokenNotFound"]
 		});
 	}
-	/** The log-ins of the caller that have not ended, newest first. */
 	list(options) {
 		return this.transport.list("listLogIns", "log_ins", { path: void 0 }, options);
 	}
-	/** Ends all log-ins of the caller except this one. */
 	async logOutOthers(options) {
 		await sendIdempotent(this.transport, "logOutOthers", { path: void 0 }, options);
 	}
-	/** Changes the password of the caller, which ends all log-ins. */
 	async changePassword(request, options) {
 		await this.transport.json("changePassword", {
 			path: void 0,
 			body: request
 		}, options);
 	}
-	/** Begins the log-in of a command line, which a user confirms in a browser at `/cli-login/{token}`. */
 	async beginCli(options) {
 		return await this.transport.json("beginCliLogin", { path: void 0 }, options);
 	}
-	/** Completes the log-in of a command line with the code that the page has shown. */
 	async completeCli(token, code, options) {
 		return await this.transport.json("completeCliLogin", {
 			path: { token },
@@ -1073,10 +996,7 @@ var LogIns = class extends EndpointGroup {
 	}
 };
 // client/services.ts
-/** Environments, settings and spawn tokens of services. */
-/** Environments of services: named defaults of their backends. */
 var Environments = class extends EndpointGroup {
-	/** The environments of a service, `default` among them. */
 	async list(service, options) {
 		return (await this.transport.json("environments", { path: servicePath(service) }, options)).environments;
 	}
@@ -1090,7 +1010,6 @@ var Environments = class extends EndpointGroup {
 			doneBefore: ["EnvironmentExists"]
 		});
 	}
-	/** Deletes an environment. Its backends keep running. */
 	async delete(service, environment, options) {
 		const input = { path: {
 			...servicePath(service),
@@ -1102,16 +1021,10 @@ var Environments = class extends EndpointGroup {
 		});
 	}
 };
-/** Settings of services: the defaults of their backends. */
 var Settings = class extends EndpointGroup {
-	/** The settings of a service. Only the names of its secrets are readable. */
 	async get(service, options) {
 		return await this.transport.json("serviceSettings", { path: servicePath(service) }, options);
 	}
-	/**
-	* Changes settings of a service, including its environment variables and secrets, for backends that are spawned from now on. Omitted
-	* fields stay unchanged; `null` restores the default, or deletes a variable.
-	*/
 	async change(service, change, options) {
 		const input = {
 			path: servicePath(service),
@@ -1119,7 +1032,6 @@ var Settings = class extends EndpointGroup {
 		};
 		await sendIdempotent(this.transport, "changeServiceSettings", input, options);
 	}
-	/** Whether the images of a service can be pulled without a token. */
 	async isPublic(service, options) {
 		return (await this.transport.json("visibility", { path: servicePath(service) }, options)).public;
 	}
@@ -1131,9 +1043,7 @@ var Settings = class extends EndpointGroup {
 		await sendIdempotent(this.transport, "setVisibility", input, options);
 	}
 };
-/** Spawn tokens, with which pages spawn backends without an access token. */
 var SpawnTokens = class extends EndpointGroup {
-	/** Creates a spawn token of a service. All spawns with it have these options. */
 	async create(service, spawn = {}, options) {
 		const input = {
 			path: servicePath(service),
@@ -1141,7 +1051,6 @@ var SpawnTokens = class extends EndpointGroup {
 		};
 		return (await this.transport.json("earliestCreateSpawnToken", input, options)).token;
 	}
-	/** Spawns a backend. Only environment variables that begin with `PLATFORM_` can be set. Needs no access token. */
 	async spawn(token, request = {}, options) {
 		return await this.transport.json("earliestTokenSpawn", {
 			path: { token },
@@ -1157,8 +1066,6 @@ var SpawnTokens = class extends EndpointGroup {
 	}
 };
 // client/client.ts
-/** The client of the service API. */
-/** Services are named `<account>/<service>`, as their images are. Backends are named by their ID, `backend_id` of a connect. */
 var BerthClient = class {
 	environments;
 	settings;
@@ -1166,7 +1073,6 @@ var BerthClient = class {
 	accounts;
 	tokens;
 	trustRules;
-	/** The nodes of the platform, for administrators. */
 	nodes;
 	users;
 	logIns;
@@ -1184,12 +1090,6 @@ var BerthClient = class {
 		this.users = new Users(transport);
 		this.logIns = new LogIns(transport);
 	}
-	/**
-	* Gets a connection URL to the backend that holds a key, or to a new backend.
-	*
-	* With a key, the call is retried when no response arrives: the second request finds the backend of the first (and reports
-	* `spawned: false`). Without a key it is not retried, because each request would start a backend.
-	*/
 	async connect(service, request = {}, { environment, signal, timeoutMs } = {}) {
 		const send = {
 			signal,
@@ -1209,40 +1109,24 @@ var BerthClient = class {
 			body: request
 		}, send);
 	}
-	/** The current status of a backend. Needs no access token. */
 	async status(backend, options) {
 		return await this.#transport.json("backendStatus", { path: { backend_id: backend } }, options);
 	}
-	/**
-	* The past statuses of a backend, then each new status until it is `terminated`. Needs no access token. Reconnects by itself; no
-	* status arrives twice.
-	*/
 	statuses(backend, options) {
 		return statusesOf(this.#transport, backend, options);
 	}
-	/**
-	* Waits until a backend is ready, and returns that status. Rejects with the code `BackendEnded` when it ends before, and `TimedOut`
-	* after `timeoutMs`. Needs no access token.
-	*/
 	async waitUntilReady(backend, options = {}) {
 		return await untilReady(this.#transport, backend, options);
 	}
-	/** Waits until a backend is `terminated`, and returns that status. Needs no access token. */
 	async waitUntilTerminated(backend, options = {}) {
 		return await untilTerminated(this.#transport, backend, options);
 	}
-	/**
-	* The log of a backend: the stored lines, then, unless `follow` is false, each new line until it has ended. Reconnects by itself; no
-	* line arrives twice.
-	*/
 	logs(backend, options) {
 		return logOf(this.#transport, backend, options);
 	}
-	/** The resource usage of a backend, every second until it has ended. Reconnects by itself. */
 	metrics(backend, options) {
 		return metricsOf(this.#transport, backend, options);
 	}
-	/** Stops a backend: with SIGTERM, or by force if `hard` is true. Resolves when the signal was sent, before the backend has ended. */
 	async stop(backend, { hard, signal, timeoutMs } = {}) {
 		const input = {
 			path: { backend_id: backend },
@@ -1256,7 +1140,6 @@ var BerthClient = class {
 			doneBefore: ["BackendNotRunning"]
 		});
 	}
-	/** Stops all backends of a service that were spawned before a time, or only counts them. */
 	async stopBackends(service, request, options) {
 		const input = {
 			path: servicePath(service),
@@ -1264,15 +1147,12 @@ var BerthClient = class {
 		};
 		return await sendIdempotent(this.#transport, "terminateBackends", input, options);
 	}
-	/** A backend and its status history. */
 	async backend(backend, options) {
 		return await this.#transport.json("backend", { path: { backend_id: backend } }, options);
 	}
-	/** The traffic of a backend so far; at most a few seconds old. */
 	async traffic(backend, options) {
 		return await this.#transport.json("backendTraffic", { path: { backend_id: backend } }, options);
 	}
-	/** The backends of a service, newest first; `start` and `end` limit the time of their creation. */
 	backends(service, options = {}) {
 		const path = servicePath(service);
 		const query = {
@@ -1284,19 +1164,15 @@ var BerthClient = class {
 			query
 		}, options);
 	}
-	/** The running backends of an account, newest first. */
 	runningBackends(account, options) {
 		return this.#transport.list("accountBackends", "running_backends", { path: { account } }, options);
 	}
-	/** The names of an account's services, without the account. */
 	services(account, options) {
 		return this.#transport.list("listServices", "services", { path: { account } }, options);
 	}
-	/** A service and its environments. */
 	async service(service, options) {
 		return await this.#transport.json("service", { path: servicePath(service) }, options);
 	}
-	/** Creates a service. */
 	async createService(service, { signal, timeoutMs } = {}) {
 		const { account, service: name } = servicePath(service);
 		const input = {
@@ -1311,7 +1187,6 @@ var BerthClient = class {
 			doneBefore: ["ServiceExists"]
 		});
 	}
-	/** Deletes a service: it accepts no connects from now on, its backends are stopped, and its images deleted. */
 	async deleteService(service, options) {
 		const input = { path: servicePath(service) };
 		await sendChange(this.#transport, "deleteService", input, {
@@ -1319,11 +1194,9 @@ var BerthClient = class {
 			doneBefore: ["ServiceNotFound"]
 		});
 	}
-	/** The images of a service, newest first. */
 	images(service, options) {
 		return this.#transport.list("serviceImages", "images", { path: servicePath(service) }, options);
 	}
-	/** Sets the image that new backends run by default: a tag or a digest. */
 	async setImage(service, image, { environment, signal, timeoutMs } = {}) {
 		const send = {
 			signal,
@@ -1344,28 +1217,18 @@ var BerthClient = class {
 			body
 		}, send);
 	}
-	/** The name with which to tag an image of a service before `docker push`. */
 	async imageName(service, options) {
 		return (await this.#transport.json("imageName", { path: servicePath(service) }, options)).imageName;
 	}
-	/**
-	* Uploads an image without Docker: the bytes of an archive of `docker save`, or of an OCI layout as a tar. Creates the service if
-	* there is none. The upload is never retried.
-	*/
 	async uploadImage(service, upload) {
 		return await uploadArchive(this.#transport, servicePath(service), upload);
 	}
-	/** Downloads an image as an archive for `docker load` and other tools. Resolves with the response when its head has arrived. */
 	async downloadImage(service, digest, options = {}) {
 		return await downloadArchive(this.#transport, {
 			...servicePath(service),
 			digest
 		}, options);
 	}
-	/**
-	* Waits until a user has confirmed the log-in of a command line in a browser (`beginCliLogin`). Resolves with `expired` if the log-in
-	* expires first.
-	*/
 	async cliLoginStatus(token, { signal } = {}) {
 		const isComplete = async (hadEvents) => hadEvents;
 		const stream = {
@@ -1377,27 +1240,21 @@ var BerthClient = class {
 		for await (const { data } of followEvents(this.#transport, stream)) return JSON.parse(data).status;
 		return "expired";
 	}
-	/** Calls any endpoint that answers with JSON, by its name in the OpenAPI document. */
 	async call(name, input, options) {
 		return await this.#transport.json(name, input, options);
 	}
 };
 // action/failure.ts
-/** A failure whose message says what to do, and is reported without a stack trace. */
 var Failure = class extends Error {
 	name = "Failure";
 };
 // action/push/docker-login.ts
-/** A separate docker configuration for this step, so that other steps do not have the log-in. */
-/** The state with the path of the folder, for the post step. */
 const stateName$1 = "docker-config";
-/** Folders of a docker configuration with engines, builders and plug-ins. */
 const sharedFolders = [
 	"contexts",
 	"cli-plugins",
 	"buildx"
 ];
-/** Logs in, calls `work` with an environment in which docker uses the log-in, and deletes the log-in. */
 async function withLogIn(login, { env, workflow }, work) {
 	const folder = await logIn(login, env, workflow);
 	try {
@@ -1412,7 +1269,6 @@ async function withLogIn(login, { env, workflow }, work) {
 		});
 	}
 }
-/** Deletes the log-in of a step that was killed before it could do so. */
 async function logOut(workflow) {
 	const folder = workflow.state(stateName$1);
 	if (folder !== "") await rm(folder, {
@@ -1420,7 +1276,6 @@ async function logOut(workflow) {
 		force: true
 	});
 }
-/** Writes the configuration, and returns its folder. */
 async function logIn(login, env, workflow) {
 	const own = env["DOCKER_CONFIG"] || join(env["HOME"] || homedir(), ".docker");
 	const folder = await mkdtemp(join(env["RUNNER_TEMP"] || tmpdir(), "berth-docker-"));
@@ -1431,7 +1286,6 @@ async function logIn(login, env, workflow) {
 	await writeFile(join(folder, "config.json"), JSON.stringify(config), { mode: 384 });
 	return folder;
 }
-/** Adds a log-in, and keeps those of the job, which builds need to pull their base images. */
 function withLogin(config, { registry, account, token }, workflow) {
 	const auth = Buffer.from(`${account}:${token}`).toString("base64");
 	workflow.mask(auth);
@@ -1455,8 +1309,6 @@ async function readConfig(folder) {
 	}
 }
 // action/push/program.ts
-/** Runs other programs, never through a shell. */
-/** Runs a program to its end, and returns its output. */
 async function runProgram(name, args, options) {
 	const child = started(name, args, options, "pipe");
 	const [stdout, stderr, code] = await Promise.all([
@@ -1471,7 +1323,6 @@ async function runProgram(name, args, options) {
 		stderr
 	};
 }
-/** Runs a program whose output goes to the log. Returns its exit code. */
 async function showProgram(name, args, options) {
 	const code = await exitOf(name, started(name, args, options, 1));
 	options.signal.throwIfAborted();
@@ -1499,8 +1350,6 @@ async function exitOf(name, child) {
 	});
 }
 // action/commit.ts
-/** The git commit of a workflow run, and the labels of its images. */
-/** Reads the commit from the variables of the runner, and its message from the event or from git. */
 async function currentCommit(env, signal) {
 	const hash = env["GITHUB_SHA"] ?? "";
 	const repository = env["GITHUB_REPOSITORY"] ?? "";
@@ -1512,7 +1361,6 @@ async function currentCommit(env, signal) {
 		source: repository === "" ? "" : `${env["GITHUB_SERVER_URL"] ?? "https://github.com"}/${repository}`
 	};
 }
-/** The four labels from which the platform reads the commit, and those of OCI. */
 function commitLabels({ hash, branch, repository, message, source }) {
 	return Object.fromEntries(Object.entries({
 		hash,
@@ -1551,12 +1399,8 @@ async function messageOfGit(env, hash, signal) {
 	}
 }
 // action/id-token.ts
-/** The ID token of a job, and the deploy token that the API returns for it. */
-/** If GitHub answers, it does so in less than a second. */
 const timeoutMs$2 = 15e3;
-/** GitHub's service has short outages. */
 const attempts = 3;
-/** Trades the ID token of the job for a deploy token. Both are masked. */
 async function deployToken({ host, account }, { env, workflow, signal }) {
 	const url = env["ACTIONS_ID_TOKEN_REQUEST_URL"];
 	const secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"];
@@ -1573,7 +1417,6 @@ async function deployToken({ host, account }, { env, workflow, signal }) {
 		throw new Failure(`The account ${account} has not accepted this job: ${error.message}`, { cause: error });
 	}
 }
-/** Sets the address of the API as the audience, so that the API accepts no tokens that were issued for other services. */
 function audienceUrl(url, host) {
 	const result = new URL(url);
 	result.searchParams.set("audience", host);
@@ -1602,19 +1445,15 @@ async function requestOnce(url, secret, signal) {
 	return value;
 }
 // client/tools/registry-access.ts
-/** Access to the registry, for the command line and the action. It is not part of the client's npm package. */
 const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
-/** Whether the host name or address of a URL is this machine. */
 function isLoopback(hostname) {
 	return loopback.test(hostname);
 }
-/** The URL of a registry: plain HTTP on this machine, as docker does, and on the host of an API without encryption; otherwise HTTPS. */
 function registryUrl(registry, apiUrl) {
 	const { hostname } = new URL(`http://${registry}`);
 	const api = new URL(apiUrl);
 	return `${isLoopback(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http" : "https"}://${registry}`;
 }
-/** Requests a grant (the token specification of distribution). Returns the answer, or `undefined` if the server is not Berth's registry. */
 async function requestGrant({ url, name, action, token, send }) {
 	const challenge = (await send(`${url}/v2/`, {})).headers.get("www-authenticate") ?? "";
 	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
@@ -1628,12 +1467,9 @@ async function requestGrant({ url, name, action, token, send }) {
 	return await send(`${realm}?${query.toString()}`, { headers: { authorization } });
 }
 // action/inputs.ts
-/** The inputs of the action. The runner applies the defaults of `action.yml`. */
-/** Reads only the token, so that it can be masked before anything else happens. */
 function tokenInput(env) {
 	return input(env, "token");
 }
-/** Reads the inputs. Throws one failure with all problems. */
 function readInputs(env) {
 	const problems = [];
 	const check = (read) => {
@@ -1668,7 +1504,6 @@ function readInputs(env) {
 		rollbackOnFailure
 	};
 }
-/** Reads an input; undefined if it is empty. */
 function input(env, name) {
 	const value = env[`INPUT_${name.replaceAll(" ", "_").toUpperCase()}`]?.trim();
 	return value === "" ? void 0 : value;
@@ -1740,7 +1575,6 @@ function tagsOf(env) {
 	const hash = env["GITHUB_SHA"] ?? "";
 	return [hash === "" ? "latest" : `sha-${hash.slice(0, 12)}`];
 }
-/** Parses a boolean of the core schema of YAML 1.2, as other actions do. */
 function flag(env, name) {
 	const value = input(env, name);
 	if (/^(?:true|True|TRUE)$/.test(value ?? "")) return true;
@@ -1759,8 +1593,6 @@ function list(text = "") {
 	return text.split(/[\n,]/).flatMap((each) => each.trim() || []);
 }
 // action/push/archive.ts
-/** Uploads an archive of an image, without Docker. */
-/** Uploads an archive once for each tag, and returns the digest. The API checks every digest in the archive. */
 async function pushArchive(path, { client, service, tags, signal }) {
 	const type = await typeOf(path);
 	let image;
@@ -1780,7 +1612,6 @@ async function pushArchive(path, { client, service, tags, signal }) {
 	}
 	return image?.digest ?? "";
 }
-/** Determines the type from the magic number of gzip or zstd (RFC 1952, RFC 8878). */
 async function typeOf(path) {
 	try {
 		await using file = await open(path);
@@ -1793,8 +1624,6 @@ async function typeOf(path) {
 	}
 }
 // action/push/docker.ts
-/** Builds images with buildx, or with docker if there is no buildx, and pushes them. */
-/** Builds an image and pushes it with all tags. Returns its digest. */
 async function buildAndPush(build, labels, push) {
 	const args = [
 		...targets(push).flatMap((target) => ["--tag", target]),
@@ -1810,7 +1639,6 @@ async function buildAndPush(build, labels, push) {
 	if (await push.show(() => showProgram("docker", ["build", ...args], push)) !== 0) throw buildFailed();
 	return await pushTags(push);
 }
-/** Pushes an image of the engine with all tags. Returns its digest. */
 async function pushImage(image, push) {
 	for (const target of targets(push)) {
 		const { code, stderr } = await runProgram("docker", [
@@ -1855,7 +1683,6 @@ async function pushTags(push) {
 	for (const target of targets(push)) if (await push.show(() => showProgram("docker", ["push", target], push)) !== 0) throw new Failure(`docker push of ${target} failed, see its output`);
 	return await pushedDigest(push);
 }
-/** The digest of a pushed image in the registry, which the engine stores after the push. */
 async function pushedDigest(push) {
 	const [target = ""] = targets(push);
 	const { stdout } = await runProgram("docker", [
@@ -1876,11 +1703,8 @@ function buildFailed() {
 	return new Failure("The build failed, see its output");
 }
 // action/rollout/log-lines.ts
-/** Enough for a stack trace. */
 const maxLines = 50;
-/** A log that can be read arrives within seconds. */
 const timeoutMs$1 = 1e4;
-/** Reads the last lines. Reports an error as a line, because the caller already reports another failure. */
 async function lastLogLines(client, backend) {
 	const lines = [];
 	try {
@@ -1897,8 +1721,6 @@ async function lastLogLines(client, backend) {
 	}
 }
 // action/rollout/rollout.ts
-/** Sets the image of an environment, waits until a backend of it is ready, and restores the previous image if none becomes ready. */
-/** After a cancellation, the runner waits for 7.5 s before it kills the step. */
 const rollbackTimeoutMs = 5e3;
 async function rollOut(rollout) {
 	const { client, workflow, inputs, service, digest, signal } = rollout;
@@ -1916,7 +1738,6 @@ async function rollOut(rollout) {
 		throw error;
 	}
 }
-/** Connects to a new backend, and waits until it is ready. Requests the digest, because another deployment may set another image. */
 async function verify(rollout) {
 	const { client, workflow, inputs, service, digest, signal } = rollout;
 	const { environment, readyTimeoutMs } = inputs;
@@ -1940,7 +1761,6 @@ async function verify(rollout) {
 	workflow.info(`The backend ${backend} is ready`);
 	return session;
 }
-/** Prints the log of a backend, and stops it. Returns the failure. */
 async function notReady({ client, workflow, inputs }, backend, error) {
 	const problem = await client.status(backend).then((status) => status.problem, () => void 0);
 	await workflow.group(`The last lines of the log of ${backend}`, async () => {
@@ -1953,7 +1773,6 @@ async function notReady({ client, workflow, inputs }, backend, error) {
 	if (!isLate && !(error instanceof BerthError && error.code === "BackendEnded")) throw error;
 	return new Failure(`The backend ${backend} ${what}${problem === void 0 ? "" : `: ${problem}`}`, { cause: error });
 }
-/** Restores the previous image, unless another deployment has set a different one. */
 async function rollBack({ client, workflow, inputs, service, digest, previous }) {
 	if (previous === void 0) {
 		if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
@@ -1980,10 +1799,6 @@ async function rollBack({ client, workflow, inputs, service, digest, previous })
 		workflow.error(`The rollback failed, so new backends still run ${digest}: ${why}`);
 	}
 }
-/**
-* The digest that new backends of an environment run; undefined if there is none. Call it before the push, which may move the tag of the
-* environment.
-*/
 async function digestBefore(client, service, options) {
 	const current = await environmentImage(client, service, options).catch((error) => {
 		if (error instanceof BerthError && error.code === "ServiceNotFound") return void 0;
@@ -2007,16 +1822,13 @@ function explain(error) {
 	throw new Failure("wait-for-ready: The token needs the scope connect", { cause: error });
 }
 // action/push/image-size.ts
-/** The size of an image in the registry. */
 const manifestTypes = [
 	"application/vnd.oci.image.manifest.v1+json",
 	"application/vnd.oci.image.index.v1+json",
 	"application/vnd.docker.distribution.manifest.v2+json",
 	"application/vnd.docker.distribution.manifest.list.v2+json"
 ].join(", ");
-/** Short, because the summary is complete without the size. */
 const timeoutMs = 1e4;
-/** The size of an image in bytes, of all its platforms together. Undefined if the token may not read the image. */
 async function imageSize({ repository, digest }, access) {
 	const [registry = "", ...path] = repository.split("/");
 	const signal = AbortSignal.any([access.signal, AbortSignal.timeout(timeoutMs)]);
@@ -2053,7 +1865,6 @@ async function imageSize({ repository, digest }, access) {
 	}
 }
 // action/summary.ts
-/** An HTML table without blank lines, so that GitHub does not interpret Markdown in a commit message. */
 function summaryOf(deployed) {
 	const { commit, backend, sizeBytes } = deployed;
 	return `## Deployed to Berth\n\n<table>\n${[
@@ -2072,7 +1883,6 @@ function code(text) {
 function firstLine(text) {
 	return text.trim().split(/[\r\n]/)[0] ?? "";
 }
-/** Also escapes Markdown, in case a renderer interprets it here. */
 function escaped(text) {
 	return text.replaceAll(/[^\w .,/:()+-]/gu, (character) => `&#${character.codePointAt(0)};`);
 }
@@ -2080,8 +1890,6 @@ function megabytes(bytes) {
 	return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 // action/run.ts
-/** The step: pushes an image to the registry, and sets it as the image of new backends. */
-/** Deploys. Rejects with the error to report. */
 async function deploy({ env, workflow, signal }) {
 	const startedAt = performance.now();
 	maskToken(workflow, tokenInput(env));
@@ -2145,11 +1953,9 @@ async function deploy({ env, workflow, signal }) {
 		commit
 	}));
 }
-/** Masks the token, and also its part without the account. */
 function maskToken(workflow, token) {
 	for (const part of [token ?? "", token?.slice(token.indexOf(".") + 1) ?? ""]) for (const line of part.split(/\s+/)) if (line.length > 3) workflow.mask(line);
 }
-/** Pushes or uploads the image. */
 async function push(deployment) {
 	const { client, env, workflow, signal, inputs, service, token } = deployment;
 	const { source, tags } = inputs;
@@ -2190,7 +1996,6 @@ async function push(deployment) {
 		})
 	};
 }
-/** The name of the service's images in the registry. Creates the service if it does not exist. */
 async function imageName({ client, service, signal, workflow }) {
 	try {
 		return await client.imageName(service, { signal });
@@ -2207,20 +2012,14 @@ async function imageName({ client, service, signal, workflow }) {
 	return await client.imageName(service, { signal });
 }
 // action/workflow/workflow.ts
-/**
-* The interface of GitHub's runner for actions: commands in the log, and files for outputs, state and the summary.
-* https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
-*/
 var Workflow = class {
 	#io;
 	constructor(io) {
 		this.#io = io;
 	}
-	/** Makes the runner replace a secret in the log with `***`. */
 	mask(secret) {
 		if (secret !== "") this.#command("add-mask", secret);
 	}
-	/** Prints text that cannot contain commands or control a terminal. */
 	info(text) {
 		const lines = plain(text).split(/\r\n|\r|\n/);
 		for (const line of lines) this.#io.write(`${line.replace(/^(\s*):(?=:)/, "$1​:").replaceAll("##[", "#​#[")}\n`);
@@ -2234,7 +2033,6 @@ var Workflow = class {
 	error(text) {
 		this.#command("error", plain(text), { title: "Berth" });
 	}
-	/** Folds the output of `work`. */
 	async group(name, work) {
 		this.#command("group", plain(name));
 		try {
@@ -2243,7 +2041,6 @@ var Workflow = class {
 			this.#command("endgroup", "");
 		}
 	}
-	/** Makes the runner ignore commands in the output of `work`, because builds print text from files and commit messages. */
 	async withoutCommands(work) {
 		const token = randomUUID();
 		this.#command("stop-commands", token);
@@ -2256,7 +2053,6 @@ var Workflow = class {
 	setOutput(name, value) {
 		this.#append("GITHUB_OUTPUT", keyed(name, value));
 	}
-	/** Saves a value for the post step, which reads it with `state`. */
 	saveState(name, value) {
 		this.#append("GITHUB_STATE", keyed(name, value));
 	}
@@ -2276,12 +2072,10 @@ var Workflow = class {
 		this.#io.write(`::${[name, fields.join(",")].filter(Boolean).join(" ")}::${escapedData(data)}\n`);
 	}
 };
-/** Formats an entry of a command file. The delimiter is random, so that a value cannot end its entry and add others. */
 function keyed(name, value) {
 	const end = `end-${randomUUID()}`;
 	return `${name}<<${end}\n${value}\n${end}\n`;
 }
-/** Text without control characters other than line breaks and tabs. */
 function plain(text) {
 	return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, "");
 }
@@ -2292,8 +2086,6 @@ function escapedProperty(text) {
 	return escapedData(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
 }
 // action/deploy.ts
-/** The program of the action. The runner starts it twice: for the step, and after the job to delete the Docker log-in. */
-/** A state that the step saves, so that the post step can be distinguished from it. */
 const stateName = "is-post";
 const env = process.env;
 const workflow = new Workflow({
