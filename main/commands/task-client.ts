@@ -15,7 +15,7 @@ import { AccountQuotas, GarbageCollector, GcBusyError } from '../../registry/ind
 import type { Config } from '../config/config.ts';
 import { openDataFolder } from '../process/data-folder.ts';
 import type { DataFolder } from '../process/data-folder.ts';
-import { hostPort } from '../process/listener.ts';
+import { reachableHostPort } from '../process/listener.ts';
 import { openStorage } from '../drivers.ts';
 import { fitHeapToBuffers } from '../process/heap.ts';
 import { tasksOf, tasksToken } from './registry-tasks.ts';
@@ -36,9 +36,6 @@ export interface CommandRequest extends Omit<TaskRequest, 'name' | 'query'> {
   readonly json: boolean;
   readonly write: (line: string) => void;
 }
-
-/** The wildcard addresses, and the address at which a process that listens on them is reached. */
-const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /** Runs a task and yields its events. Throws a `ConfigError` that says what to do if the task cannot run. */
 export async function* requestTask(task: TaskRequest): AsyncGenerator<unknown, void, undefined> {
@@ -110,7 +107,7 @@ async function openOwnStorage({ config, log }: TaskRequest, { path }: DataFolder
 }
 
 function operationsUrl({ operationsHost, operationsPort }: Config): string {
-  return `http://${hostPort(reachableAt[operationsHost] ?? operationsHost, operationsPort)}`;
+  return `http://${reachableHostPort(operationsHost, operationsPort)}`;
 }
 
 /** Writes an event of a task, as JSON or as a sentence. */

@@ -11,7 +11,7 @@ import { loadConfig } from '../config/config.ts';
 import { openWholePlatform } from '../platform.ts';
 import type { WholePlatform } from '../platform.ts';
 import { listenProblem } from '../process/listen-problem.ts';
-import { hostPort } from '../process/listener.ts';
+import { reachableHostPort } from '../process/listener.ts';
 import { stopSignal } from '../process/program.ts';
 import { Deployments } from './deployments.ts';
 import { DockerFailure, engineOf, runDocker } from './docker.ts';
@@ -77,7 +77,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   opening.defer(() => removeNetwork(node, environment));
   const platform = opening.use(await openDevPlatform({ environment, url, node, folder: folder.path, log: output.log }));
   const token = (await readFile(platform.account.tokenFile, 'utf8')).trim();
-  const own = `http://${hostPort(loopbackOf(settings.host), listener.port)}`;
+  const own = `http://${reachableHostPort(settings.host, listener.port)}`;
   const client = new BerthClient({ url: own, token });
   const images = new ImageSource({
     source: settings.source,
@@ -227,10 +227,4 @@ async function imageProblem(
   await deployments.settled(signal);
   if (deployments.digest !== undefined) return undefined;
   return `The image cannot be built, see the output of berth dev: ${deployments.problem ?? ''}`;
-}
-
-/** An address at which this process reaches its own listener. */
-function loopbackOf(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  return host === '::' ? '::1' : host;
 }

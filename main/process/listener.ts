@@ -52,6 +52,14 @@ async function gateTls({ contexts, http2, hstsSeconds }: ListenerTls): Promise<G
   return { contexts, hstsSeconds, http2: Http2Connections };
 }
 
+/** The wildcard addresses, and the address at which a process that listens on them is reached. */
+const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+/** Host and port, as in a URL, at which this machine reaches a listener. */
+export function reachableHostPort(host: string, port: number): string {
+  return hostPort(reachableAt[host] ?? host, port);
+}
+
 /** Host and port as in a URL. */
 export function hostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
