@@ -1399,7 +1399,7 @@ async function messageOfGit(env, hash, signal) {
 	}
 }
 // action/id-token.ts
-const timeoutMs$2 = 15e3;
+const timeoutMs$1 = 15e3;
 const attempts = 3;
 async function deployToken({ host, account }, { env, workflow, signal }) {
 	const url = env["ACTIONS_ID_TOKEN_REQUEST_URL"];
@@ -1437,7 +1437,7 @@ async function requestOnce(url, secret, signal) {
 			authorization: `Bearer ${secret}`,
 			accept: "application/json"
 		},
-		signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs$2)])
+		signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs$1)])
 	});
 	if (!response.ok) throw new Error(`HTTP status ${response.status}`);
 	const { value } = await response.json();
@@ -1702,26 +1702,10 @@ function targets({ repository, tags }) {
 function buildFailed() {
 	return new Failure("The build failed, see its output");
 }
-// action/rollout/log-lines.ts
-const maxLines = 50;
-const timeoutMs$1 = 1e4;
-async function lastLogLines(client, backend) {
-	const lines = [];
-	try {
-		for await (const { line } of client.logs(backend, {
-			follow: false,
-			signal: AbortSignal.timeout(timeoutMs$1)
-		})) {
-			lines.push(line);
-			if (lines.length > maxLines) lines.shift();
-		}
-		return lines;
-	} catch (error) {
-		return [...lines, `(The log cannot be read: ${error instanceof Error ? error.message : String(error)})`];
-	}
-}
 // action/rollout/rollout.ts
 const rollbackTimeoutMs = 5e3;
+const maxLogLines = 50;
+const logTimeoutMs = 1e4;
 async function rollOut(rollout) {
 	const { client, workflow, inputs, service, digest, signal } = rollout;
 	const { environment } = inputs;
@@ -1772,6 +1756,21 @@ async function notReady({ client, workflow, inputs }, backend, error) {
 	const what = isLate ? `was not ready within ${seconds} seconds` : "ended before it was ready";
 	if (!isLate && !(error instanceof BerthError && error.code === "BackendEnded")) throw error;
 	return new Failure(`The backend ${backend} ${what}${problem === void 0 ? "" : `: ${problem}`}`, { cause: error });
+}
+async function lastLogLines(client, backend) {
+	const lines = [];
+	try {
+		for await (const { line } of client.logs(backend, {
+			follow: false,
+			signal: AbortSignal.timeout(logTimeoutMs)
+		})) {
+			lines.push(line);
+			if (lines.length > maxLogLines) lines.shift();
+		}
+		return lines;
+	} catch (error) {
+		return [...lines, `(The log cannot be read: ${error instanceof Error ? error.message : String(error)})`];
+	}
 }
 async function rollBack({ client, workflow, inputs, service, digest, previous }) {
 	if (previous === void 0) {

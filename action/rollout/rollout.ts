@@ -4,7 +4,6 @@ import type { BerthClient, ConnectResponse } from '../../client/index.ts';
 import { Failure } from '../failure.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Workflow } from '../workflow/workflow.ts';
-import { lastLogLines } from './log-lines.ts';
 
 export interface Rollout {
   readonly client: BerthClient;
@@ -20,6 +19,12 @@ export interface Rollout {
 
 /** After a cancellation, the runner waits for 7.5 s before it kills the step. */
 const rollbackTimeoutMs = 5000;
+
+/** Enough for a stack trace. */
+const maxLogLines = 50;
+
+/** A log that can be read arrives within seconds. */
+const logTimeoutMs = 10_000;
 
 /** The backend that has become ready. */
 export type Verified = Pick<ConnectResponse, 'backend_id' | 'url'>;
@@ -73,6 +78,20 @@ async function notReady({ client, workflow, inputs }: Rollout, backend: string, 
   const what = isLate ? `was not ready within ${seconds} seconds` : 'ended before it was ready';
   if (!isLate && !(error instanceof BerthError && error.code === 'BackendEnded')) throw error;
   return new Failure(`The backend ${backend} ${what}${problem === undefined ? '' : `: ${problem}`}`, { cause: error });
+}
+
+/** Reads the last lines. Reports an error as a line, because the caller already reports another failure. */
+async function lastLogLines(client: BerthClient, backend: string): Promise<string[]> {
+  const lines: string[] = [];
+  try {
+    for await (const { line } of client.logs(backend, { follow: false, signal: AbortSignal.timeout(logTimeoutMs) })) {
+      lines.push(line);
+      if (lines.length > maxLogLines) lines.shift();
+    }
+    return lines;
+  } catch (error) {
+    return [...lines, `(The log cannot be read: ${error instanceof Error ? error.message : String(error)})`];
+  }
 }
 
 /** Restores the previous image, unless another deployment has set a different one. */
