@@ -1,5 +1,5 @@
 /** Asks questions at a terminal. Without a terminal, throws an error that names the option to use instead. */
-import { interruption, usageError } from './errors.ts';
+import { CliError, interruption, usageError } from './errors.ts';
 import type { Io } from './session.ts';
 
 /** A question, and the option that answers it without a terminal, such as `--yes`. */
@@ -43,6 +43,19 @@ export class Prompts {
     const { select } = await import('@clack/prompts');
     const options = question.choices.map((value) => ({ value, label: value }));
     return this.#answered(await select({ message: question.message, options, ...this.#common() }));
+  }
+
+  /** Asks for confirmation, unless `--yes` is set. The user types the name, so that an accidental Enter deletes nothing. */
+  async confirmDeletion(deletion: {
+    readonly what: string;
+    readonly name: string;
+    readonly yes: boolean;
+  }): Promise<void> {
+    const { what, name, yes } = deletion;
+    if (yes) return;
+    if (!this.canAsk) throw usageError(`There is no terminal to ask: ${what}`, 'Use --yes');
+    const typed = await this.text({ message: `${what} Type ${name} to continue`, instead: '--yes' });
+    if (typed !== name) throw new CliError('Cancelled', `The name is not ${name}: nothing was deleted`);
   }
 
   #assertCanAsk({ message, instead }: Question): void {

@@ -1,6 +1,5 @@
 /** `berth environment`. */
 import { Command } from '@commander-js/extra-typings';
-import { confirmDeletion } from '../confirm.ts';
 import { usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import type { Session } from '../session.ts';
@@ -62,7 +61,7 @@ function deleteCommand(session: Session) {
       const client = await session.client();
       const { service, environment } = await namedEnvironment(session, given);
       const full = `${service}/${environment}`;
-      await confirmDeletion(session, { what: `This deletes the environment ${full}.`, name: environment, yes });
+      await session.prompts.confirmDeletion({ what: `This deletes the environment ${full}.`, name: environment, yes });
       await client.environments.delete(service, environment, { signal: session.signal });
       session.output.done({ environment: full, deleted: true }, `Deleted the environment ${full}`);
     });

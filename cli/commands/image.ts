@@ -8,7 +8,6 @@ import { Command } from '@commander-js/extra-typings';
 import type { BerthClient, Image } from '../../client/index.ts';
 import { positive } from '../arguments.ts';
 import { collect } from '../collect.ts';
-import { confirmDeletion } from '../confirm.ts';
 import { notFound } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { loadArchive } from '../push/docker.ts';
@@ -73,7 +72,11 @@ function removeCommand(session: Session) {
       const service = await session.service(name);
       const client = await session.client();
       const { digest } = await findImage(session, client, { service, reference });
-      await confirmDeletion(session, { what: `This deletes the image ${digest} of ${service}.`, name: reference, yes });
+      await session.prompts.confirmDeletion({
+        what: `This deletes the image ${digest} of ${service}.`,
+        name: reference,
+        yes,
+      });
       await deleteImage(session, service, digest);
       session.output.done({ service, digest, deleted: true }, `Deleted ${digest} of ${service}`);
     });

@@ -2,7 +2,6 @@
 import { Command } from '@commander-js/extra-typings';
 import type { Service } from '../../client/index.ts';
 import { collect } from '../collect.ts';
-import { confirmDeletion } from '../confirm.ts';
 import { usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { safeText } from '../output/safe-text.ts';
@@ -105,7 +104,7 @@ function deleteCommand(session: Session) {
       // Fails before the confirmation if the service does not exist.
       await client.service(service, { signal: session.signal });
       const what = `This deletes the service ${service}, stops its backends and deletes its images.`;
-      await confirmDeletion(session, { what, name, yes });
+      await session.prompts.confirmDeletion({ what, name, yes });
       await client.deleteService(service, { signal: session.signal });
       session.output.done({ service, deleted: true }, `Deleted the service ${service}`);
     });
