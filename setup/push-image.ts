@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand, tryCommand } from './command.ts';
+import type { CommandOptions } from './command.ts';
 import { imageId, packImage } from './image.ts';
 import type { Image } from './image.ts';
 
@@ -22,36 +23,28 @@ export interface PushOptions {
 
 /** Pushes an image and returns its digest in the registry. Loads it into the engine only if the engine does not have it. */
 export async function pushImage(options: PushOptions): Promise<string> {
-  const { image, onStep = () => {} } = options;
+  const { dockerHost, image, onStep = () => {}, signal } = options;
   // A separate configuration, so that the user's own logins and credential helpers are not used or changed.
   const configFolder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
-  const common = {
-    env: environmentOf(options.dockerHost, configFolder),
-    ...(options.signal && { signal: options.signal }),
-  };
+  const env = { DOCKER_HOST: dockerHost, DOCKER_CONFIG: configFolder, DOCKER_CONTEXT: undefined };
+  const common = { env, ...(signal && { signal }) };
   try {
     if ((await loadedId(image.tag, common)) !== (await imageId(image))) {
       onStep('docker load');
       await runCommand('docker', ['load', '--quiet'], { ...common, input: packImage(image) });
     }
-    return await pushLoaded(image.tag, options, configFolder);
+    return await pushLoaded(options, common);
   } finally {
     await rm(configFolder, { recursive: true, force: true });
   }
 }
 
-/**
- * Pushes an image that the engine has, and returns its digest in the registry.
- *
- * @param configFolder - an empty folder for the log-in
- */
-export async function pushLoaded(
-  tag: string,
-  { dockerHost, target, account, tokenFile, onStep = () => {}, signal }: Omit<PushOptions, 'image'>,
-  configFolder: string,
+/** Pushes an image that the engine has, and returns its digest in the registry. */
+async function pushLoaded(
+  { image, target, account, tokenFile, onStep = () => {} }: PushOptions,
+  common: CommandOptions,
 ): Promise<string> {
-  const common = { env: environmentOf(dockerHost, configFolder), ...(signal && { signal }) };
-  await runCommand('docker', ['tag', tag, target], common);
+  await runCommand('docker', ['tag', image.tag, target], common);
   const token = await readFile(tokenFile, 'utf8');
   const registry = target.split('/', 1)[0] ?? '';
   await runCommand('docker', ['login', '--username', account, '--password-stdin', registry], {
@@ -65,12 +58,7 @@ export async function pushLoaded(
   return digest;
 }
 
-/** Without the user's own logins and credential helpers. */
-function environmentOf(dockerHost: string, configFolder: string): Record<string, string | undefined> {
-  return { DOCKER_HOST: dockerHost, DOCKER_CONFIG: configFolder, DOCKER_CONTEXT: undefined };
-}
-
-async function loadedId(tag: string, common: Parameters<typeof tryCommand>[2]): Promise<string> {
+async function loadedId(tag: string, common: CommandOptions): Promise<string> {
   const { stdout } = await tryCommand('docker', ['image', 'inspect', '--format', '{{.Id}}', tag], common);
   return stdout.trim();
 }
