@@ -12,7 +12,7 @@ import { installChromium } from '../kit/packages/chromium.ts';
 import type { EngineKind } from '../kit/engines/docker-engine.ts';
 import { installBusybox, installEngine } from '../kit/packages/docker-packages.ts';
 import type { Missing } from '../kit/required.ts';
-import { installSharedServers } from '../kit/servers/shared-servers.ts';
+import { installSharedServers, missingJavaPackages } from '../kit/servers/shared-servers.ts';
 import { installJamsocket } from '../kit/packages/jamsocket.ts';
 import { installOldestNode } from '../kit/packages/oldest-node.ts';
 import { proxyProgram } from '../kit/packages/proxy-programs.ts';
@@ -58,7 +58,10 @@ export async function installAll(packages: AptPackages, missing: Missing[], prog
     if ('missing' in program) missing.push({ part: 'tools', what: `the proxy beside ${name}`, why: program.missing });
   }
   // `openSharedServers` reports the problem again.
-  await installSharedServers(packages);
+  const problem = await installSharedServers(packages);
+  // The stand-in for MongoDB's image contains the protocol server even if other tests use a real MongoDB.
+  const java = problem === undefined ? await missingJavaPackages() : [];
+  if (java.length > 0) await packages.install('Installing packages of the deployment with docker-compose', java);
   await packages.terminal.withProgress('Building images for the deployment with docker-compose', prepareStandIns);
   if (packaged) {
     await linkPrograms(programs, { node: process.execPath, ...(npm !== undefined && { npm }) });

@@ -6,7 +6,7 @@ export const usage = `Usage: npm test [-- OPTIONS] [FILTERS] [OPTIONS OF VITEST]
 Runs all tests once, or those whose path contains a filter, and starts the servers that they need.
 
   --yes          install missing packages without asking
-  --no-install   install no packages; tests that need them are skipped
+  --no-install   install no packages and download no MongoDB; tests that need them are skipped
   --help         this text
 
 As root on Debian and Ubuntu, missing packages are installed with apt-get: at a terminal after you agree; without a question if CI is

@@ -9,13 +9,13 @@ export type InstallPolicy = 'ask' | 'yes' | 'no';
 
 export class AptPackages {
   readonly terminal: Terminal;
-  readonly #policy: InstallPolicy;
+  readonly policy: InstallPolicy;
   /** The user's answer; the question is asked once. */
   #agreed: Promise<boolean> | undefined;
 
   constructor(terminal: Terminal, policy: InstallPolicy = 'yes') {
     this.terminal = terminal;
-    this.#policy = policy;
+    this.policy = policy;
   }
 
   /** Installs packages, and the packages of `ifKnown` that this release has. Returns a problem, or undefined. */
@@ -31,7 +31,7 @@ export class AptPackages {
   }
 
   async #mayInstall(packages: readonly string[]): Promise<boolean> {
-    if (this.#policy !== 'ask') return this.#policy === 'yes';
+    if (this.policy !== 'ask') return this.policy === 'yes';
     this.#agreed ??= ask(
       `Tests need packages that are missing: ${packages.join(', ')}. ` +
         'Install these and all other missing packages with apt-get as root? [Y/n] ',

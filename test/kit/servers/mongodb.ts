@@ -1,6 +1,6 @@
 /**
- * A MongoDB for tests, the first of these that is available: the server at MONGODB_URL; a `mongod` on the PATH, as a replica set
- * of one; a server with MongoDB's protocol, built with JDK and Maven. If none is available, the reason.
+ * A MongoDB for tests, the first of these that is available: the server at MONGODB_URL; a `mongod` on the PATH or a downloaded one,
+ * as a replica set of one; a server with MongoDB's protocol, built with JDK and Maven. If none is available, the reason.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -13,6 +13,7 @@ import { endProcess } from '../machine/end-process.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
+import { mongodProgram } from './mongod.ts';
 import { protocolServer } from './mongodb-install.ts';
 import type { ServerUse } from './mongodb-install.ts';
 
@@ -92,7 +93,7 @@ interface Server {
 }
 
 async function findServer(use?: ServerUse): Promise<Server | Missing> {
-  const mongod = await findProgram('mongod');
+  const mongod = await mongodProgram();
   if (mongod !== undefined) return realServer(mongod, await findProgram('setpriv'));
   const java = await protocolServer(use);
   if ('missing' in java) return { missing: `there is neither MONGODB_URL nor a mongod, and ${java.missing}` };
