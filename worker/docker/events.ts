@@ -19,6 +19,7 @@ export interface ContainerEvent {
 export interface EventListener {
   /** The stream is open, for the first time or after a gap: the listener must look up what happened before. */
   onOpen(): void;
+  /** An event, which may be reported again after a gap. */
   onEvent(event: ContainerEvent): void;
 }
 
@@ -42,15 +43,19 @@ export async function followEvents(
   listener: EventListener,
 ): Promise<void> {
   let pauseMs = firstPauseMs;
+  let sinceSeconds = 0;
   while (!signal.aborted) {
     try {
-      const stream = await open(docker, node, signal);
+      const stream = await open(docker, { node, sinceSeconds }, signal);
       pauseMs = firstPauseMs;
       listener.onOpen();
       addAbortSignal(signal, stream);
       for await (const line of linesOf(stream)) {
-        const event = parse(line);
-        if (event) listener.onEvent(event);
+        if (line.trim() === '') continue;
+        const event = JSON.parse(line) as DockerEvent;
+        sinceSeconds = event.time ?? sinceSeconds;
+        const ofContainer = containerEvent(event);
+        if (ofContainer) listener.onEvent(ofContainer);
       }
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, 'Cannot follow the events of the engine, trying again');
@@ -60,14 +65,19 @@ export async function followEvents(
   }
 }
 
-async function open(docker: Docker, node: string, signal: AbortSignal): Promise<Readable> {
+async function open(
+  docker: Docker,
+  { node, sinceSeconds }: { readonly node: string; readonly sinceSeconds: number },
+  signal: AbortSignal,
+): Promise<Readable> {
   const late = new AbortController();
   const limit = setTimeout(() => late.abort(), openTimeoutMs);
   try {
     const stream = await callEngine(() =>
       docker.getEvents({
-        // The engine answers a moment before it listens; it replays the events in between from this second on.
-        since: Math.floor(Date.now() / 1000),
+        // The engine answers a moment before it listens, and replays earlier events, of which it keeps 256. This is the second of
+        // the last event by the engine's clock: that of this process may be ahead.
+        since: sinceSeconds,
         filters: { type: ['container'], event: ['die', 'oom'], label: [`${nodeLabel}=${node}`] },
         abortSignal: AbortSignal.any([signal, late.signal]),
       }),
@@ -79,13 +89,13 @@ async function open(docker: Docker, node: string, signal: AbortSignal): Promise<
 }
 
 interface DockerEvent {
+  /** In seconds, by the engine's clock. */
+  readonly time?: number;
   readonly Action?: string;
   readonly Actor?: { readonly ID?: string; readonly Attributes?: Readonly<Record<string, string>> };
 }
 
-function parse(line: string): ContainerEvent | undefined {
-  if (line.trim() === '') return undefined;
-  const { Action, Actor } = JSON.parse(line) as DockerEvent;
+function containerEvent({ Action, Actor }: DockerEvent): ContainerEvent | undefined {
   const backend = Actor?.Attributes?.[backendLabel];
   if (Actor?.ID === undefined || backend === undefined || (Action !== 'die' && Action !== 'oom')) return undefined;
   const exitCode = Number(Actor.Attributes?.['exitCode'] ?? Number.NaN);
