@@ -105,7 +105,7 @@ export class ProxyMetrics implements Disposable {
 
   /** Counts and logs a request when it has ended, unless it was upgraded. */
   track(context: RequestContext): void {
-    const { request, socket } = context;
+    const { request, response, socket } = context;
     const { clock, errorBoundary } = this.#deps;
     const startedMs = clock.now().getTime();
     const before = socketTraffic(socket);
@@ -120,7 +120,7 @@ export class ProxyMetrics implements Disposable {
         trace: () => traceOf(request.headers.traceparent),
         backend: context.backend,
         method: request.method,
-        status: context.status(),
+        status: response.headersSent ? response.statusCode : undefined,
         error: context.error,
         startedMs,
         sentBytes: after.sentBytes - before.sentBytes,

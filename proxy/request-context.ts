@@ -20,8 +20,6 @@ export interface RequestContext {
   readonly earlier?: Promise<void>;
   /** Aborts when everything is sent, the connection was upgraded, or the client has disconnected. */
   readonly closed: AbortSignal;
-  /** The status of the response; `undefined` if there was none. */
-  status(): number | undefined;
   /** Its start time, and the traffic of its connection before it. */
   begun?: Begun;
   /** The backend, once it is known. */
@@ -66,12 +64,12 @@ export function plainContext(request: IncomingMessage, response: ServerResponse)
     responses.delete(response);
     closing.abort(ended);
   });
-  const status = () => (response.headersSent ? response.statusCode : undefined);
   const earlier = last && { earlier: untilClosed(last) };
-  return { request, socket, response, ...earlier, closed: closing.signal, status };
+  return { request, socket, response, ...earlier, closed: closing.signal };
 }
 
-function untilClosed(closed: AbortSignal): Promise<void> {
+/** Resolves when the `closed` signal of a request aborts. */
+export function untilClosed(closed: AbortSignal): Promise<void> {
   return new Promise((resolve) => closed.addEventListener('abort', () => resolve()));
 }
 
@@ -94,8 +92,7 @@ export function upgradeContext(
     closing.abort(ended);
   };
   const upgrade = { socket, head, isEarly: earlier.length > 0, leave };
-  const status = () => (response.headersSent ? response.statusCode : undefined);
-  return { request, socket: request.socket, response, upgrade, closed: closing.signal, status };
+  return { request, socket: request.socket, response, upgrade, closed: closing.signal };
 }
 
 /**

@@ -17,7 +17,7 @@ import { nodeOf } from './lookup.ts';
 import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import { isNavigation, redirectToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
-import { isUpgradeWanted } from './request-context.ts';
+import { isUpgradeWanted, untilClosed } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
 import { isForwardable } from './request-syntax.ts';
@@ -98,7 +98,7 @@ export class RequestHandler {
       using _notice = clock.after(noticeMs, () => forwarder.closeUpgraded());
       const limit = { clock, ms: deadlineMs };
       await settledWithin(limit, async () => {
-        await Promise.all([...this.#open].map(untilClosed));
+        await Promise.all([...this.#open].map(({ closed }) => untilClosed(closed)));
         await Promise.all([...this.#upgraded].map(async (each) => await each.clientClosed()));
       });
     }
@@ -225,10 +225,6 @@ export class RequestHandler {
     context.upgrade?.leave();
     return upgraded;
   }
-}
-
-function untilClosed({ closed }: RequestContext): Promise<void> {
-  return new Promise((resolve) => closed.addEventListener('abort', () => resolve()));
 }
 
 /** Redirects with the same method. The redirect must not be cached, because the URL works only as long as its session. */

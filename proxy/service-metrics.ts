@@ -32,8 +32,8 @@ export function codeClassOf(status: number | undefined): number {
   return status === undefined ? 0 : Math.trunc(status / 100);
 }
 
-/** The connection was upgraded: its duration is no latency. */
-const switchingProtocols = 101;
+/** The status of an upgraded connection, whose duration is no latency. */
+export const switchingProtocols = 101;
 
 /** The outcome of a request to a backend. */
 export interface Traffic {

@@ -7,6 +7,7 @@ import { traceOf } from './access-log.ts';
 import { socketTraffic } from './backend-traffic.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { RequestContext } from './request-context.ts';
+import { switchingProtocols } from './service-metrics.ts';
 
 interface Deps {
   readonly connections: Connections;
@@ -14,8 +15,6 @@ interface Deps {
   /** Called when the client's side is closed. */
   readonly onClientClosed: (upgraded: Upgraded) => void;
 }
-
-const switchingProtocols = 101;
 
 /**
  * Counts as open until both sides are closed, and is logged as a request when the client's side is. Thousands may be open for hours, so
