@@ -83,6 +83,11 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
+/** Whether sending a request twice has the same effect as sending it once. */
+export function isReplayable(method: string | undefined, hasBody: boolean): boolean {
+  return (method === 'GET' || method === 'HEAD') && !hasBody;
+}
+
 // The platform's own credentials are removed in both directions: a browser sends the cookies of a host to all its ports, so a
 // dashboard on the same host would disclose its login to every container.
 

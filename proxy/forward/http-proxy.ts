@@ -4,7 +4,7 @@ import httpProxy from 'http-proxy-3';
 import type { ProxyServer } from 'http-proxy-3';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
-import { hasBody } from '../headers.ts';
+import { hasBody, isReplayable } from '../headers.ts';
 import { forwardedTrailers } from '../response-headers.ts';
 import { limitAnswer } from './answer-limits.ts';
 import type { BackendAgent } from './backend-agent.ts';
@@ -53,7 +53,7 @@ export class HttpProxy {
     try {
       await this.#attempt(request, response, { to, agent: kept });
     } catch (error) {
-      if (!isReplayable(request) || !this.#wasDeadConnection(request, error)) throw error;
+      if (!isReplayable(request.method, hasBody(request)) || !this.#wasDeadConnection(request, error)) throw error;
       if (response.destroyed) return;
       // http-proxy-3 still listens for the first attempt.
       const added = response.listeners('close').filter((each) => !listeners.includes(each));
@@ -155,11 +155,6 @@ export class HttpProxy {
     const cause = error instanceof ProxyError ? (error.cause as NodeJS.ErrnoException) : undefined;
     return attempt?.outgoing?.reusedSocket === true && !attempt.answered && closedWhileIdle.has(cause?.code);
   }
-}
-
-/** Whether sending a request twice has the same effect as sending it once. */
-function isReplayable(request: IncomingMessage): boolean {
-  return (request.method === 'GET' || request.method === 'HEAD') && !hasBody(request);
 }
 
 function addTrailers(request: IncomingMessage, outgoing: ClientRequest | undefined): void {

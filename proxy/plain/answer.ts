@@ -6,7 +6,7 @@ import type { Framing } from './answer-head.ts';
 import type { AnswerHeads, ReadHead } from './answer-heads.ts';
 import { LengthBody, UnboundedBody, lastChunk } from './body.ts';
 import type { Body } from './body.ts';
-import { maxShortBytes } from './channel.ts';
+import { maxShortBytes, nothing } from './channel.ts';
 import type { Channel } from './channel.ts';
 import { ChunkedBody } from './chunked-body.ts';
 import type { SentError } from './error-answer.ts';
@@ -18,8 +18,6 @@ const maxHeadBytes = 64 * 1024;
 const lineFeed = 10;
 
 const carriageReturn = 13;
-
-const nothing = Buffer.alloc(0);
 
 /** The end of a head. */
 const keepAliveEnd = 'Connection: keep-alive\r\nKeep-Alive: timeout=65\r\n\r\n';

@@ -4,7 +4,7 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { connectLimitMs } from '../forward/dial.ts';
 import type { Dialer, Dialled } from '../forward/dial.ts';
 import { endedGraceMs, idleMs, maxIdle } from '../forward/pools.ts';
-import { Channel } from './channel.ts';
+import { Channel, unused } from './channel.ts';
 import type { ChannelUser } from './channel.ts';
 
 /** A connection to a backend. It is the user of its channel while no request uses it. */
@@ -173,9 +173,6 @@ export class BackendConnections implements Disposable {
     }
   }
 }
-
-/** Ignores all events of a channel. */
-const unused: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
 
 function destroyAll(connections: Iterable<BackendConnection>): void {
   for (const { channel } of connections) channel.destroy();

@@ -3,14 +3,15 @@ import type { Socket } from 'node:net';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import { keepAlive } from '../sockets.ts';
-import { ReadBuffer, sharedBuffer } from './read-buffer.ts';
+import { ReadBuffer } from './read-buffer.ts';
 import { readByEvents, readInto } from './read-into.ts';
 import { flushSoon } from './write-batch.ts';
 
 /** The largest body that is written as one text with its head. For larger ones, separate writes cost less. */
 export const maxShortBytes = 12 * 1024;
 
-const nothing = Buffer.alloc(0);
+/** No bytes. */
+export const nothing = Buffer.alloc(0);
 
 /** The callbacks of a channel. */
 export interface ChannelUser {
@@ -22,7 +23,8 @@ export interface ChannelUser {
   onClose(error: Error | undefined): void;
 }
 
-const gone: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
+/** Ignores all events of a channel. */
+export const unused: ChannelUser = { onBytes: () => {}, onEnd: () => {}, onClose: () => {} };
 
 /** The connection of a client or of a backend, with back-pressure. It allocates nothing for small messages. */
 export class Channel {
@@ -167,9 +169,9 @@ export class Channel {
   release(unread: Buffer): Socket {
     this.flush();
     this.#isReleased = true;
-    this.user = gone;
+    this.user = unused;
     const { socket } = this;
-    readByEvents(socket, sharedBuffer);
+    readByEvents(socket);
     socket.off('error', this.#onError).off('end', this.#onEnd).off('close', this.#onClose).off('data', this.#onData);
     if (unread.length > 0) socket.unshift(Buffer.from(unread));
     // The new reader does not resume a paused connection.
@@ -212,10 +214,7 @@ export class Channel {
   }
 
   #fail(error: unknown): void {
-    const fail = () => {
-      throw error;
-    };
-    this.#errorBoundary.wrap(fail, () => this.destroy())();
+    this.#errorBoundary.failed(error, () => this.destroy());
   }
 
   readonly #onData = (bytes: Buffer): void => {

@@ -5,7 +5,7 @@ import type { NewConnection } from '../../core/http/gated-server.ts';
 import { headersTimeoutMs, keepAliveTimeoutMs } from '../../core/http/listener.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, asProxyError } from '../errors.ts';
-import { Channel } from './channel.ts';
+import { Channel, nothing } from './channel.ts';
 import type { ChannelUser } from './channel.ts';
 import type { ClientSide, ExchangeEnd } from './client-side.ts';
 import { sendError } from './error-answer.ts';
@@ -201,5 +201,3 @@ export class ClientConnection implements ChannelUser, ClientSide {
     this.#sinceMs = undefined;
   }
 }
-
-const nothing = Buffer.alloc(0);

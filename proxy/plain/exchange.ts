@@ -1,12 +1,14 @@
 /** A plain request and its answer. */
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, asProxyError, unreachableError } from '../errors.ts';
+import { isReplayable } from '../headers.ts';
 import type { Lookup } from '../lookup.ts';
 import { Answer } from './answer.ts';
 import type { BackendConnection, BackendConnections, Opening } from './backend-connections.ts';
 import { LengthBody, MalformedBody, noBody } from './body.ts';
 import type { Body } from './body.ts';
 import { ChunkedBody } from './chunked-body.ts';
+import { nothing } from './channel.ts';
 import type { ChannelUser } from './channel.ts';
 import type { ClientSide } from './client-side.ts';
 import { sendError } from './error-answer.ts';
@@ -27,8 +29,6 @@ export interface PlainExchange {
   readonly target: Target;
   readonly nowMs: number;
 }
-
-const nothing = Buffer.alloc(0);
 
 /** The user of the backend's channel during a request. The client's connection calls `onBody` and `abort`. */
 export class Exchange implements ChannelUser {
@@ -63,7 +63,7 @@ export class Exchange implements ChannelUser {
   }
 
   /** Whether the answer has begun. */
-  get hasAnswered(): boolean {
+  get #hasAnswered(): boolean {
     return this.#answer.status !== undefined;
   }
 
@@ -106,7 +106,7 @@ export class Exchange implements ChannelUser {
       if (!(error instanceof MalformedBody)) throw error;
       if (this.#backend) this.#backend.discard();
       this.#opening?.cancel();
-      if (this.hasAnswered) this.#client.channel.destroy();
+      if (this.#hasAnswered) this.#client.channel.destroy();
       else this.#client.refuseBody();
       this.#finish();
       return bytes.length;
@@ -188,6 +188,7 @@ export class Exchange implements ChannelUser {
 
   #onBackendEnd(error?: Error): void {
     const backend = this.#backend;
+    const { method, body } = this.#request;
     if (!backend || this.#hasEnded || this.#answer.isComplete) return;
     this.#backend = undefined;
     backend.discard();
@@ -195,18 +196,12 @@ export class Exchange implements ChannelUser {
       this.#complete(backend);
       return;
     }
-    if (backend.isUsed && !this.#answer.hasBegun && !this.#isRetried && this.#isReplayable) {
+    if (backend.isUsed && !this.#answer.hasBegun && !this.#isRetried && isReplayable(method, body !== 0)) {
       this.#isRetried = true;
       void this.#connect();
       return;
     }
     void this.#fail(unreachableError(error ?? new Error('The connection ended without a whole answer')));
-  }
-
-  /** Whether sending the request twice has the same effect as sending it once. */
-  get #isReplayable(): boolean {
-    const { method, body } = this.#request;
-    return (method === 'GET' || method === 'HEAD') && body === 0;
   }
 
   /** Answers with an error, or cuts an answer that has begun. */
@@ -215,7 +210,7 @@ export class Exchange implements ChannelUser {
     this.#backend = undefined;
     const { lookup } = this.#deps;
     const { channel } = this.#client;
-    if (this.hasAnswered) {
+    if (this.#hasAnswered) {
       channel.destroy();
       this.#finish();
       return;

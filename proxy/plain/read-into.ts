@@ -3,6 +3,7 @@
  * has no such option, and allocating 64 KiB for each read costs a quarter of a small request.
  */
 import { Socket } from 'node:net';
+import { sharedBuffer } from './read-buffer.ts';
 
 /** Called with the number of bytes in the buffer. */
 type OnRead = (length: number, buffer: Buffer) => boolean;
@@ -35,7 +36,7 @@ export function readInto(socket: Socket, nextBuffer: () => Buffer | undefined, o
  * Makes a connection emit events again, for another reader. It keeps no reference to the previous reader, because it may be open for
  * hours.
  */
-export function readByEvents(socket: Socket, sharedBuffer: Buffer): void {
+export function readByEvents(socket: Socket): void {
   if (slots === undefined || slots === 'unknown') return;
   const inUse = (socket as unknown as Record<symbol, unknown>)[slots.buffer];
   if (inUse instanceof Uint8Array) {
