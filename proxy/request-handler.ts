@@ -23,7 +23,7 @@ import { headOf, requestHeaders } from './request-headers.ts';
 import { isForwardable } from './request-syntax.ts';
 import { sessionView } from './session-view.ts';
 import { destroyOnEnd } from './sockets.ts';
-import { Upgraded } from './upgraded.ts';
+import { UpgradedConnection } from './upgraded-connection.ts';
 
 export interface RequestHandlerDeps {
   readonly clock: Clock;
@@ -52,9 +52,9 @@ export class RequestHandler {
   readonly #deps: RequestHandlerDeps;
   readonly #draining = new AbortController();
   readonly #open = new Set<RequestContext>();
-  readonly #upgraded = new Set<Upgraded>();
+  readonly #upgraded = new Set<UpgradedConnection>();
   /** One object for all upgraded connections. */
-  readonly #upgradedDeps: ConstructorParameters<typeof Upgraded>[2];
+  readonly #upgradedDeps: ConstructorParameters<typeof UpgradedConnection>[2];
 
   constructor(deps: RequestHandlerDeps) {
     this.#deps = deps;
@@ -218,8 +218,8 @@ export class RequestHandler {
   }
 
   /** Follows an upgraded connection, whose request has ended. */
-  #follow(context: RequestContext, backend: string): Upgraded {
-    const upgraded = new Upgraded(context, backend, this.#upgradedDeps);
+  #follow(context: RequestContext, backend: string): UpgradedConnection {
+    const upgraded = new UpgradedConnection(context, backend, this.#upgradedDeps);
     this.#upgraded.add(upgraded);
     context.isUpgraded = true;
     context.upgrade?.leave();

@@ -13,14 +13,14 @@ interface Deps {
   readonly connections: Connections;
   readonly metrics: ProxyMetrics;
   /** Called when the client's side is closed. */
-  readonly onClientClosed: (upgraded: Upgraded) => void;
+  readonly onClientClosed: (upgraded: UpgradedConnection) => void;
 }
 
 /**
  * Counts as open until both sides are closed, and is logged as a request when the client's side is. Thousands may be open for hours, so
  * it keeps only the logged parts of its request.
  */
-export class Upgraded implements SpliceUser {
+export class UpgradedConnection implements SpliceUser {
   readonly backend: string;
   /** The client's side. */
   readonly socket: Socket;
