@@ -1,8 +1,5 @@
 import type { FirewallMode } from './firewall/firewall.ts';
 
-/** Time limit for closing parts of the worker: pending writes and calls to the engine. The next worker completes the rest. */
-export const closeWithinMs = 5_000;
-
 /** The settings of one node's worker. */
 export interface WorkerSettings {
   /** Unchanged across restarts: it identifies the containers of this node. */

@@ -3,7 +3,6 @@ import { prefetchJob, nodeQueue, stopJob } from '../contract/jobs.ts';
 import { backendChanged } from '../contract/messages.ts';
 import { abortable } from '../core/async/abortable.ts';
 import { PeriodicTask } from '../core/async/periodic-task.ts';
-import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -15,6 +14,7 @@ import type { BackendWatch } from '../model/backend-watch.ts';
 import { adopt } from './reconcile/adopt.ts';
 import { BackendStreams } from './gateway/backend-streams.ts';
 import { Connections } from './idle/connections.ts';
+import { settledOnClose } from './close.ts';
 import { followProxies } from './idle/follow-proxies.ts';
 import { openContainerLeases } from './leases/container-lease.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
@@ -45,7 +45,6 @@ import { Semaphore } from '../core/async/semaphore.ts';
 import { StoreClock } from './node/store-clock.ts';
 import { beginSweeping } from './idle/sweep.ts';
 import { applyStopRequest } from './lifecycle/stop.ts';
-import { closeWithinMs } from './settings.ts';
 import { beginWatching } from './reconcile/watch.ts';
 
 /** The worker of one node. Disposing it ends its work; containers continue, and the next worker adopts them. */
@@ -182,14 +181,14 @@ async function openNodeFirewall({ engine, settings, log }: WorkerDeps): Promise<
 
 /** Backends that continue without a worker keep their rules. */
 async function removeUnusedFirewall({ firewall, engine, log }: WorkerContext): Promise<void> {
-  try {
-    await settledWithin({ ms: closeWithinMs }, async () => {
-      const containers = await engine.containers.list();
-      if (containers.every(({ phase }) => phase !== 'running')) await firewall.remove();
+  const remove = async () => {
+    const containers = await engine.containers.list();
+    if (containers.some(({ phase }) => phase === 'running')) return;
+    await firewall.remove().catch((error: unknown) => {
+      log.warn({ err: error }, 'Cannot remove the rules of the firewall');
     });
-  } catch (error) {
-    log.warn({ err: error }, 'Cannot remove the rules of the firewall');
-  }
+  };
+  await settledOnClose(remove());
 }
 
 /** Stops a backend at once when another component has written its end; if the message is lost, the next pass stops it. */
@@ -212,10 +211,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
         worker.log.warn({ err: error }, 'Cannot reconcile all backends, the next pass tries again');
     });
   });
-  return {
-    [Symbol.asyncDispose]: async () =>
-      await settledWithin({ ms: closeWithinMs }, async () => await passes[Symbol.asyncDispose]()),
-  };
+  return { [Symbol.asyncDispose]: () => settledOnClose(passes[Symbol.asyncDispose]()) };
 }
 
 /** Consumes the jobs of this node's own queue. */
@@ -241,5 +237,5 @@ async function consumeNodeJobs(worker: WorkerContext, prefetcher: Prefetcher, qu
 async function settle({ runs, closing }: WorkerContext): Promise<void> {
   if (!closing.aborted) return;
   const settled = Array.from(runs.values(), async (run) => await run.settled());
-  await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(settled));
+  await settledOnClose(Promise.all(settled));
 }

@@ -1,10 +1,9 @@
 /** Checks the limits of all backends every second: idle time, lifetime, start time, memory and CPU. */
-import { settledWithin } from '../../core/async/with-timeout.ts';
 import { sweepIdle } from '../../model/backend.ts';
+import { settledOnClose } from '../close.ts';
 import type { WorkerContext } from '../context.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { applyStopRequest, stopBackend } from '../lifecycle/stop.ts';
-import { closeWithinMs } from '../settings.ts';
 import { CpuLimits } from '../usage/cpu-limit.ts';
 
 /** Limits are given in seconds. */
@@ -53,7 +52,7 @@ export function beginSweeping(worker: WorkerContext): AsyncDisposable {
   return {
     [Symbol.asyncDispose]: async () => {
       timer[Symbol.dispose]();
-      await settledWithin({ ms: closeWithinMs }, async () => await measuring);
+      await settledOnClose(measuring);
     },
   };
 }

@@ -1,14 +1,14 @@
 /** Prefetches images, before the first backend needs them. A failed prefetch costs only time: a spawn pulls a missing image. */
 import { abortable } from '../../core/async/abortable.ts';
-import { TimeoutError, settledWithin, withTimeout } from '../../core/async/with-timeout.ts';
+import { TimeoutError, withTimeout } from '../../core/async/with-timeout.ts';
 import { findImage, images } from '../../model/image.ts';
 import type { Image } from '../../model/image.ts';
 import { findService } from '../../model/service.ts';
+import { settledOnClose } from '../close.ts';
 import type { WorkerContext } from '../context.ts';
 import type { PrefetchResult } from '../metrics.ts';
 import { bytesOnDisk, disksOf, findLack } from './image-space.ts';
 import { newPullToken, referenceTo } from './pulls.ts';
-import { closeWithinMs } from '../settings.ts';
 import { Semaphore } from '../../core/async/semaphore.ts';
 
 /** An engine pulls three layers at a time by default: two images keep it busy. */
@@ -42,7 +42,7 @@ export class Prefetcher implements AsyncDisposable {
   /** Cancels the prefetches in progress. They are not resumed: the next spawn pulls the image. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The worker is closing'));
-    await settledWithin({ ms: closeWithinMs }, async () => await Promise.all(this.#inProgress.values()));
+    await settledOnClose(Promise.all(this.#inProgress.values()));
   }
 
   async #fetch(id: string): Promise<void> {

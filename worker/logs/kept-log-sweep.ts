@@ -1,11 +1,10 @@
 import type { Stats } from 'node:fs';
 import { lstat, opendir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { settledWithin } from '../../core/async/with-timeout.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { ifPresent } from '../../core/files/system-code.ts';
 import type { Log } from '../../core/log/log.ts';
-import { closeWithinMs } from '../settings.ts';
+import { settledOnClose } from '../close.ts';
 import type { KeptLogSettings } from '../settings.ts';
 
 /** A log may be kept for an hour longer than configured. */
@@ -78,7 +77,7 @@ export class KeptLogSweep {
         timer[Symbol.dispose]();
         this.#timer = undefined;
         this.#closing.abort(new Error('The worker is closing'));
-        await settledWithin({ ms: closeWithinMs }, async () => await this.#pass);
+        await settledOnClose(this.#pass);
       },
     };
   }

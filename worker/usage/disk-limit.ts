@@ -1,10 +1,9 @@
 /** Enforces the limit of the container's own file system, if the storage driver of the engine does not. */
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
-import { settledWithin } from '../../core/async/with-timeout.ts';
+import { settledOnClose } from '../close.ts';
 import type { WorkerContext } from '../context.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { stopBackend } from '../lifecycle/stop.ts';
-import { closeWithinMs } from '../settings.ts';
 
 /** A check makes the engine add up the sizes of all files. A disk that writes 1 GB/s has space for the data until the next check. */
 const checkEveryMs = 30_000;
@@ -12,10 +11,7 @@ const checkEveryMs = 30_000;
 /** Checks regularly until disposed, one backend after another. */
 export function beginLimitingDisk(worker: WorkerContext): AsyncDisposable {
   const checks = new PeriodicTask(worker.machineClock, checkEveryMs, async () => await checkDiskUsage(worker));
-  return {
-    [Symbol.asyncDispose]: async () =>
-      await settledWithin({ ms: closeWithinMs }, async () => await checks[Symbol.asyncDispose]()),
-  };
+  return { [Symbol.asyncDispose]: () => settledOnClose(checks[Symbol.asyncDispose]()) };
 }
 
 /** Stops the backends that have written more than the limit. */
