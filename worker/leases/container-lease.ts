@@ -11,17 +11,14 @@
  * Used only if other processes share the store: otherwise no other process can assign the key again.
  */
 import { constants, uptime } from 'node:os';
-import { chmod, copyFile, link, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
 import { temporaryPath } from '../../core/files/durable.ts';
 import { initHardStopBeforeMs, initSoftStopBeforeMs, leaseMs } from '../../model/key.ts';
 import type { WorkerDeps } from '../context.ts';
-import { EngineError } from '../docker/engine-error.ts';
-
-/** The build of the init for each processor, by Node's name for it. */
-const builds: Readonly<Record<string, string>> = { x64: 'init-amd64', arm64: 'init-arm64' };
+import { installProgram } from '../install-program.ts';
 
 /** `/proc/uptime` counts hundredths of a second, and the time of day may have been corrected slightly since. */
 const toleranceMs = 100;
@@ -66,16 +63,7 @@ export async function openContainerLeases(
   portHelper?: { readonly file: string },
 ): Promise<ContainerLeases> {
   const folder = settings.leaseFolder;
-  const build = builds[process.arch];
-  if (build === undefined) {
-    throw new EngineError('refused', `There is no init for processors of the kind "${process.arch}", use x64 or arm64`);
-  }
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const draft = temporaryPath(join(folder, 'init'));
-  await copyFile(join(import.meta.dirname, '../init', build), draft);
-  // Images may run as any user.
-  await chmod(draft, 0o755);
-  await rename(draft, join(folder, 'init'));
+  await installProgram('init', folder);
   return new ContainerLeases(folder, await engine.pathOf(folder), portHelper?.file);
 }
 

@@ -12,8 +12,8 @@ export class StartFailure extends Error {
   override readonly name = 'StartFailure';
 }
 
-/** The engine is probably restarting. */
-const engineAwayPauseMs = 500;
+/** The pause before a call to the engine is repeated. It is probably restarting. */
+export const engineAwayPauseMs = 500;
 
 /** Pulls a backend's image. Throws a `StartFailure` if that fails or exceeds its time limit. */
 export async function pullImage(worker: WorkerContext, run: Run): Promise<void> {

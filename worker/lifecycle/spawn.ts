@@ -10,7 +10,7 @@ import type { WorkerContext } from '../context.ts';
 import { EngineError, isEngineError } from '../docker/engine-error.ts';
 import { keepKey } from '../leases/leases.ts';
 import { openMount } from './mounts.ts';
-import { StartFailure, pullImage } from './pull-image.ts';
+import { StartFailure, engineAwayPauseMs, pullImage } from './pull-image.ts';
 import { readImage } from './read-image.ts';
 import { becomeReadyWhenListening } from './become-ready.ts';
 import type { Run } from './run.ts';
@@ -21,9 +21,6 @@ const maxRecoveries = 5;
 
 /** The pause between two reads of a store that does not answer. */
 const storeAwayPauseMs = 500;
-
-/** The engine is probably restarting. */
-const engineAwayPauseMs = 500;
 
 /**
  * Starts a backend, in the background. The run shows the result.

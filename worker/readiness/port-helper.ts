@@ -1,15 +1,11 @@
 /** The program that the worker runs inside of containers: it lists listening sockets, and forwards ports to programs on localhost. */
-import { chmod, copyFile, mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { temporaryPath } from '../../core/files/durable.ts';
 import type { WorkerDeps } from '../context.ts';
 import type { Containers } from '../docker/containers.ts';
 import { portHelperTarget } from '../docker/containers.ts';
+import { installProgram } from '../install-program.ts';
 import { parseListeners } from './listeners.ts';
 import type { Listener } from './listeners.ts';
-
-/** The build for each processor, by Node's name for it. */
-const builds: Readonly<Record<string, string>> = { x64: 'port-helper-amd64', arm64: 'port-helper-arm64' };
 
 /** `nobody` and `nogroup`: it needs no rights, and must not have those of the container's program. */
 const user = '65534:65534';
@@ -29,17 +25,9 @@ export interface PortHelper {
  * impossible here: containers then run without it.
  */
 export async function installPortHelper({ settings, engine, log }: WorkerDeps): Promise<PortHelper | undefined> {
-  const build = builds[process.arch];
   const folder = join(settings.dataFolder, 'programs');
-  const file = join(folder, 'port-helper');
   try {
-    if (build === undefined) throw new Error(`There is no port helper for processors of the kind "${process.arch}"`);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const draft = temporaryPath(file);
-    await copyFile(join(import.meta.dirname, '../port-helper', build), draft);
-    // Images may run as any user.
-    await chmod(draft, 0o755);
-    await rename(draft, file);
+    const file = await installProgram('port-helper', folder);
     return { file, engineFile: join(await engine.pathOf(folder), 'port-helper') };
   } catch (error) {
     log.warn({ err: error }, 'No port helper: applications that listen on localhost only cannot be reached');
