@@ -145,7 +145,7 @@ async function inspectEngine(
   refuseOld(version);
   const info = (await docker.info().catch(failing(noAnswer))) as EngineInfo;
   refuseUnreachable(info);
-  await ping(docker, network).catch(failing(`The Docker Engine at ${host} has locked itself up, restart it`));
+  await ping(docker, network).catch(failing(`The Docker Engine at ${host} is deadlocked, restart it`));
   return { version, info };
 }
 
