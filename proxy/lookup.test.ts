@@ -5,15 +5,9 @@ import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { newRoute, routeId, routes } from '../model/route.ts';
 import { labelOfToken } from '../model/session-host.ts';
 import { Lookup, trustMs } from './lookup.ts';
-import { exchangeBytes, makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
+import { exchangeBytes, makeEnded, openFixture, spawnReady, startMirror, status, until } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
 import { newToken } from './testing/token.ts';
-
-async function status(fixture: Fixture, token: string): Promise<number> {
-  const answer = await fetch(`${fixture.url}/${token}/`);
-  await answer.arrayBuffer();
-  return answer.status;
-}
 
 test('after the message that a backend has ended, it gets no more requests', async () => {
   await using fixture = await openFixture({ clock: new ManualClock(new Date()) });
@@ -133,15 +127,13 @@ test('a failed store does not affect routes and backends with valid entries', as
 });
 
 test('setting the clock back does not make an entry valid again', async () => {
-  let now = new Date();
-  const manual = new ManualClock(now);
-  const clock = { ...bound(manual), now: () => now };
+  const clock = new ManualClock(new Date());
   await using fixture = await openFixture({ clock });
   await using mirror = await startMirror();
   const { token, backend } = await spawnReady(fixture, mirror);
   expect(await status(fixture, token)).toBe(200);
   await makeEnded(fixture, backend, { silently: true });
-  now = new Date(now.getTime() - 3_600_000);
+  clock.set(-3_600_000);
   expect(await status(fixture, token)).toBe(410);
 });
 
@@ -179,12 +171,4 @@ function steppedStore(fixture: Fixture): { store: Fixture['store']; reads: (() =
     },
   }) as Fixture['store'];
   return { store, reads };
-}
-
-function bound(clock: ManualClock) {
-  return {
-    after: clock.after.bind(clock),
-    every: clock.every.bind(clock),
-    sleep: clock.sleep.bind(clock),
-  };
 }

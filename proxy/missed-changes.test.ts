@@ -8,14 +8,8 @@ import { newBackendId } from '../model/ids.ts';
 import { movedRoute, newRoute, routeId, routes } from '../model/route.ts';
 import { maxKeptMs, trustMs } from './lookup.ts';
 import { pollEveryMs, maxChanges } from './missed-changes.ts';
-import { makeEnded, openFixture, spawnReady, startMirror, until } from './testing/fixture.ts';
+import { makeEnded, openFixture, spawnReady, startMirror, status, until } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
-
-async function status(fixture: Fixture, token: string): Promise<number> {
-  const answer = await fetch(`${fixture.url}/${token}/`);
-  await answer.arrayBuffer();
-  return answer.status;
-}
 
 /** Advances the clock, and waits for the polls that fall due. */
 async function pass(fixture: Fixture, clock: ManualClock, ms: number): Promise<void> {

@@ -267,6 +267,13 @@ export async function exchangeBytes(port: number, bytes: string | Buffer): Promi
   return gathered(socket);
 }
 
+/** The status of the answer to a plain request to a session. */
+export async function status({ url }: Fixture, token: string): Promise<number> {
+  const answer = await fetch(`${url}/${token}/`);
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
 /** Opens a TCP connection. */
 export async function connected(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');

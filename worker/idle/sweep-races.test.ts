@@ -14,6 +14,7 @@ import { openWorkerMetrics } from '../metrics.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { beginSweeping } from './sweep.ts';
 import { backendPlan } from '../../model/testing/backend-plan.ts';
+import { Random } from '../../test/fuzz/random.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
@@ -60,9 +61,9 @@ describe('connects during a sweep', () => {
 
 /** Connects around the end of each idle time, until the backend is swept. The writes of both sides are slow. */
 async function playRound({ store, bus, seed }: { store: Store; bus: Bus; seed: number }) {
-  const random = randomFrom(seed);
+  const random = new Random(seed);
   const clock = new ManualClock();
-  const slow = slowStore(store, clock, () => random() * 400);
+  const slow = slowStore(store, clock, () => random.below(400));
   const { worker, run } = await watchedBackend({ store: slow.store, bus, clock, id: `backend${seed}` });
   const sweeping = beginSweeping(worker);
   const answers: Promise<Answer>[] = [];
@@ -71,7 +72,7 @@ async function playRound({ store, bus, seed }: { store: Store; bus: Bus; seed: n
     const backend = await slow.store.update(backends, run.id, (current) => touch(current, askedAt));
     return { askedAt, backend };
   };
-  let nextConnectMs = random() * 1_000;
+  let nextConnectMs = random.below(1_000);
   for (let step = 0; worker.runs.size > 0; step++) {
     if (step > 10_000) throw new Error('The backend is never swept');
     worker.connections.report('proxy', {}, clock.now());
@@ -79,7 +80,7 @@ async function playRound({ store, bus, seed }: { store: Store; bus: Bus; seed: n
     // A dozen at most, so that every round ends.
     if (nextConnectMs <= 0 && answers.length < 12) {
       answers.push(connect());
-      nextConnectMs = (maxIdleSeconds - 0.6 + random()) * 1000;
+      nextConnectMs = (maxIdleSeconds - 0.6) * 1_000 + random.below(1_000);
     }
     await clock.advance(stepMs);
     await slow.written();
@@ -161,16 +162,5 @@ function slowStore(store: Store, clock: ManualClock, delayMs: () => number) {
     written: async () => {
       while (writing.size > 0) await Promise.all(writing);
     },
-  };
-}
-
-/** Numbers from 0 to 1, the same ones for the same seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
