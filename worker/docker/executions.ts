@@ -83,7 +83,7 @@ async function readOutput(stream: Readable): Promise<string> {
 const headBytes = 8;
 
 /** The text in a sequence of frames, the last of which may be cut. */
-export function textOfFrames(bytes: Buffer): string {
+function textOfFrames(bytes: Buffer): string {
   const parts: Buffer[] = [];
   for (let at = 0; at + headBytes <= bytes.length;) {
     const end = at + headBytes + bytes.readUInt32BE(at + 4);

@@ -10,7 +10,7 @@ import type { Egress } from '../../contract/egress.ts';
 const noServer = '127.0.0.1';
 
 /** The files that list a machine's servers. On many machines, the first lists a server of systemd at loopback, the second its upstreams. */
-export const resolverFiles = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'] as const;
+const resolverFiles = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'] as const;
 
 interface DnsSources {
   /** The servers in the node's settings. */

@@ -7,7 +7,7 @@ import type { WorkerContext } from '../context.ts';
 const ownNames = /^(?:localhost|127\.[\d.]+|::1|host\.docker\.internal)$/;
 
 /** Whether other machines may reach a gateway, judged by its host name. */
-export function isReachable(gateway: NodeGateway | undefined): boolean {
+function isReachable(gateway: NodeGateway | undefined): boolean {
   return gateway !== undefined && !ownNames.test(gateway.host);
 }
 

@@ -15,7 +15,7 @@ export function beginLimitingDisk(worker: WorkerContext): AsyncDisposable {
 }
 
 /** Stops the backends that have written more than the limit. */
-export async function checkDiskUsage(worker: WorkerContext): Promise<void> {
+async function checkDiskUsage(worker: WorkerContext): Promise<void> {
   const { diskBytesLimit } = worker.settings;
   if (diskBytesLimit === undefined) return;
   for (const run of worker.runs.values()) {
