@@ -71,7 +71,7 @@ export async function sweepUploads(
     if (!isDry) await store.delete(uploadSessions, uploadId);
     if (isDry || (await blobs.deleteUpload(uploadId))) swept += 1;
   }
-  for (const { id } of await store.find(uploadSessions, { index: 'byStart', range: { before } })) {
+  for await (const { id } of store.scan(uploadSessions, { index: 'byStart', range: { before } })) {
     signal.throwIfAborted();
     if (!isDry && !(await blobs.statUpload(id))) await store.delete(uploadSessions, id);
   }

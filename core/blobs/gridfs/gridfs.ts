@@ -273,7 +273,8 @@ class GridFsBlobs implements Blobs {
   async #cleanUp(): Promise<void> {
     const { log } = this.#parts;
     try {
-      const files = await emptyTrash(this.#layout, deletionGraceMs, this.#closing.signal);
+      const { signal } = this.#closing;
+      const files = await emptyTrash(this.#layout, { graceMs: deletionGraceMs, log, signal });
       if (files > 0) log.info({ files }, 'Removed bytes of deleted blobs and uploads');
     } catch (error) {
       if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Cannot remove bytes of deleted blobs');

@@ -74,7 +74,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     const bytes = randomBytes(5_500);
     await Promise.all(Array.from({ length: 8 }, async (_, i) => await publish(i % 2 ? one : other, bytes)));
     expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
-    await emptyTrash(layout, -1_000, AbortSignal.timeout(60_000));
+    await emptyTrash(layout, { graceMs: -1_000, log, signal: AbortSignal.timeout(60_000) });
     expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
     expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 6 });
   });
@@ -122,9 +122,9 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     // As a crash between two steps leaves it: in the trash, and still named.
     await scheduleDeletion(layout, ((await layout.digests.findOne({ _id: digestOf(kept) })) as BlobRecord).file);
     const signal = AbortSignal.timeout(60_000);
-    expect(await emptyTrash(layout, 60_000, signal)).toBe(0);
+    expect(await emptyTrash(layout, { graceMs: 60_000, log, signal })).toBe(0);
     expect(await buffer(reading)).toStrictEqual(deleted);
-    expect(await emptyTrash(layout, -1_000, signal)).toBe(2);
+    expect(await emptyTrash(layout, { graceMs: -1_000, log, signal })).toBe(2);
     expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 3 });
     expect(await buffer((await blobs.read(digestOf(kept))) as Readable)).toStrictEqual(kept);
   });
@@ -134,10 +134,11 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using layout = openLayout(database);
     await using blobs = await open(database);
     const bytes = randomBytes(1_500);
+    const signal = AbortSignal.timeout(60_000);
     for (const look of [
       async () => expect(await blobs.statUpload('one')).toBeUndefined(),
       async () => await expect(append(blobs, 'one', 1_500)).rejects.toMatchObject({ code: 'upload-unknown' }),
-      async () => expect(await emptyTrash(layout, 60_000, AbortSignal.timeout(60_000))).toBe(0),
+      async () => expect(await emptyTrash(layout, { graceMs: 60_000, log, signal })).toBe(0),
     ]) {
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, bytesOf(bytes));

@@ -1,4 +1,5 @@
 import type { ObjectId } from 'mongodb';
+import type { Log } from '../../log/log.ts';
 import { retryIdempotent } from './errors.ts';
 import { removeIfPublished } from './lease.ts';
 import type { Layout, TrashRecord } from './layout.ts';
@@ -17,22 +18,39 @@ export async function postponeDeletion({ trash }: Layout, file: ObjectId): Promi
   await trash.updateOne({ _id: file }, { $currentDate: { scheduledAt: true } });
 }
 
+/** Few, because the server closes a cursor that is idle for ten minutes while the records of a batch are removed. */
+const batch = { batchSize: 16 };
+
+interface CleanUp {
+  readonly graceMs: number;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Deletes files whose grace period has ended, and the uploads that a crash left after their publication. Any number of processes
- * may do this at the same time.
+ * may do this at the same time. Logs a record that cannot be removed, and continues with the next one.
  *
  * @returns how many files were deleted
  */
-export async function emptyTrash(layout: Layout, graceMs: number, signal: AbortSignal): Promise<number> {
-  for (const upload of await layout.uploads.find({ publishing: { $ne: null } } as object).toArray()) {
+export async function emptyTrash(layout: Layout, { graceMs, log, signal }: CleanUp): Promise<number> {
+  const attempt = async (about: object, remove: () => Promise<boolean>): Promise<boolean> => {
     signal.throwIfAborted();
-    await removeIfPublished(layout, upload);
+    try {
+      return await remove();
+    } catch (error) {
+      signal.throwIfAborted();
+      log.warn({ err: error, ...about }, 'Cannot remove bytes of a deleted blob or upload');
+      return false;
+    }
+  };
+  for await (const upload of layout.uploads.find({ publishing: { $ne: null } } as object, batch)) {
+    await attempt({ upload: upload._id }, async () => await removeIfPublished(layout, upload));
   }
   const due = { $expr: { $lt: ['$scheduledAt', { $subtract: ['$$NOW', graceMs] }] } };
   let removed = 0;
-  for (const entry of await layout.trash.find(due).toArray()) {
-    signal.throwIfAborted();
-    if (await removeFile(layout, entry)) removed += 1;
+  for await (const entry of layout.trash.find(due, batch)) {
+    if (await attempt({ file: entry._id.toHexString() }, async () => await removeFile(layout, entry))) removed += 1;
   }
   return removed;
 }
