@@ -5,6 +5,7 @@ import type { Bus } from '../core/bus/bus.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { DiskReserve } from '../core/files/disk-reserve.ts';
 import type { HashThreads } from '../core/hash/hash-threads.ts';
+import type { BodyMemory } from '../core/http/body-memory.ts';
 import type { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Log } from '../core/log/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
@@ -68,6 +69,7 @@ export interface RegistryDeps extends ContentDeps {
 
 export interface RegistryContext extends RegistryDeps, ContentContext {
   readonly uploads: BusyUploads;
+  readonly bodies: BodyMemory;
   readonly rates: RateLimits;
 }
 

@@ -221,6 +221,12 @@ export const registryErrors = {
     message: 'Too many requests, slow down',
     when: 'An account, or an address without an account, exceeds its limit of requests per second',
   },
+  'too-many-bodies': {
+    code: 'TOOMANYREQUESTS',
+    status: 429,
+    message: 'Too many manifests are being pushed at the same time, try again in a moment',
+    when: 'Other manifests, or forms for tokens, that have not arrived completely use the memory for them: of the account, of the address without an account, or of the process',
+  },
   'too-many-failures': {
     code: 'TOOMANYREQUESTS',
     status: 429,

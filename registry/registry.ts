@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OpenOperations } from '../core/async/open-operations.ts';
 import { normalizeTarget } from '../core/http/absolute-form.ts';
+import { BodyMemory } from '../core/http/body-memory.ts';
 import { requestId } from '../core/http/request-id.ts';
 import { StalledDownloads } from '../core/http/stalled-downloads.ts';
 import type { Unreadable } from '../core/http/gated-server.ts';
@@ -52,6 +53,7 @@ export function openRegistry(deps: RegistryDeps): Registry {
   const context: RegistryContext = {
     ...deps,
     uploads: new BusyUploads(),
+    bodies: new BodyMemory(),
     downloads: new StalledDownloads(deps.clock),
     rates: new RateLimits(deps),
     quota: new Quota(deps),

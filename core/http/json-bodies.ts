@@ -3,17 +3,13 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock/clock.ts';
 import { sizeText } from '../text/size-text.ts';
+import { BodyMemory } from './body-memory.ts';
+import type { Full } from './body-memory.ts';
 import { bodyBytes } from './linger.ts';
 import { CodedError } from '../errors/coded-error.ts';
 
 /** The maximum time for a body. At half a megabit per second, 1 MiB arrives in this time. */
 const maxBodyMs = 20_000;
-
-/** The memory for all bodies that are being read: enough for thousands of ordinary ones, and little for a small machine. */
-const maxHeldBytes = 32 * 1024 * 1024;
-
-/** The share of one account, so that no account blocks the requests of others. */
-const maxAccountBytes = maxHeldBytes / 4;
 
 /** The maximum nesting of JSON. No request needs more, and later code recurses over it. */
 const maxDepth = 100;
@@ -42,8 +38,7 @@ const mediaTypes = { json: 'application/json', form: 'application/x-www-form-url
 /** Reads the JSON bodies and forms of a process. */
 export class JsonBodies {
   readonly #clock: Clock;
-  readonly #heldBytes = new Map<string, number>();
-  #totalBytes = 0;
+  readonly #memory = new BodyMemory();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -63,20 +58,20 @@ export class JsonBodies {
       request.resume();
       return parseAs(bytes);
     }
-    const body = new Body(maxBytes, (bytes) => this.#hold(account, bytes));
-    try {
-      await this.#receive(request, body);
-      return parseAs(body.bytes);
-    } finally {
-      this.#release(account, body.heldBytes);
-    }
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw fullError('too-large', maxBytes);
+    using body = this.#memory.begin(account, maxBytes);
+    await this.#receive(request, (chunk) => {
+      const full = body.add(chunk);
+      return full && fullError(full, maxBytes);
+    });
+    return parseAs(body.bytes);
   }
 
-  async #receive(request: IncomingMessage, body: Body): Promise<void> {
-    if (Number(request.headers['content-length'] ?? 0) > body.maxBytes) throw tooLarge(body.maxBytes);
+  /** Passes the chunks of a body to `add` until the end, or until `add` returns an error. */
+  async #receive(request: IncomingMessage, add: (chunk: Buffer) => BodyError | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const onData = (chunk: Buffer) => {
-      const problem = body.add(chunk);
+      const problem = add(chunk);
       if (problem) reject(problem);
     };
     let hasEnded = false;
@@ -95,63 +90,6 @@ export class JsonBodies {
     } finally {
       request.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut).pause();
     }
-  }
-
-  #hold(account: string, bytes: number): boolean {
-    const held = (this.#heldBytes.get(account) ?? 0) + bytes;
-    if (held > maxAccountBytes || this.#totalBytes + bytes > maxHeldBytes) return false;
-    this.#heldBytes.set(account, held);
-    this.#totalBytes += bytes;
-    return true;
-  }
-
-  #release(account: string, bytes: number): void {
-    const held = (this.#heldBytes.get(account) ?? 0) - bytes;
-    if (held > 0) this.#heldBytes.set(account, held);
-    else this.#heldBytes.delete(account);
-    this.#totalBytes -= bytes;
-  }
-}
-
-/** The received part of a body, in one buffer: a million chunks of one byte would take a hundred times the memory. */
-class Body {
-  readonly maxBytes: number;
-  readonly #hold: (bytes: number) => boolean;
-  #buffer = Buffer.alloc(0);
-  #length = 0;
-
-  constructor(maxBytes: number, hold: (bytes: number) => boolean) {
-    this.maxBytes = maxBytes;
-    this.#hold = hold;
-  }
-
-  get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  get heldBytes(): number {
-    return this.#buffer.length;
-  }
-
-  /** Adds a chunk. Returns the problem if the body is too large. */
-  add(chunk: Buffer): BodyError | undefined {
-    const length = this.#length + chunk.length;
-    if (length > this.maxBytes) return tooLarge(this.maxBytes);
-    if (length > this.#buffer.length && !this.#grow(length)) {
-      return new BodyError('too-many', 'Too many request bodies at the same time, try again in a moment');
-    }
-    chunk.copy(this.#buffer, this.#length);
-    this.#length = length;
-    return undefined;
-  }
-
-  #grow(leastBytes: number): boolean {
-    const size = Math.min(Math.max(leastBytes, 2 * this.#buffer.length), this.maxBytes);
-    if (!this.#hold(size - this.#buffer.length)) return false;
-    const larger = Buffer.allocUnsafeSlow(size);
-    this.#buffer.copy(larger, 0, 0, this.#length);
-    this.#buffer = larger;
-    return true;
   }
 }
 
@@ -204,6 +142,10 @@ function depthOf(bytes: Buffer): number {
   return deepest;
 }
 
-function tooLarge(maxBytes: number): BodyError {
-  return new BodyError('too-large', `The body is too large, send at most ${sizeText(maxBytes)}`);
+function fullError(full: Full, maxBytes: number): BodyError {
+  const message = {
+    'too-large': `The body is too large, send at most ${sizeText(maxBytes)}`,
+    'too-many': 'Too many request bodies at the same time, try again in a moment',
+  };
+  return new BodyError(full, message[full]);
 }

@@ -35,7 +35,7 @@ const inert = { 'content-security-policy': "default-src 'none'; sandbox", 'x-con
 export async function putManifest(context: RegistryContext, incoming: ManifestRequest): Promise<void> {
   const { request, response, query, caller } = incoming;
   const { repository, reference } = incoming.parameters;
-  const limit = { maxBytes: maxManifestBytes, tooLarge: 'manifest-too-large' } as const;
+  const limit = { maxBytes: maxManifestBytes, tooLarge: 'manifest-too-large', account: caller.subject } as const;
   const bytes = await readBody(request, context, limit);
   const manifest = parseManifest(bytes, request.headers['content-type']);
   const digest = digestOfBytes(bytes, 'digest' in reference ? algorithmOf(reference.digest) : 'sha256');

@@ -3,6 +3,7 @@
  * with a form (its OAuth 2 variant). A grant omits actions that the client may not perform.
  */
 import type { RequestContext, RegistryContext, RepositoryAction } from '../context.ts';
+import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
 import { answerJson } from './answer.ts';
@@ -40,7 +41,9 @@ export async function tokenGet(context: RegistryContext, incoming: RequestContex
 export async function tokenPost(context: RegistryContext, incoming: RequestContext): Promise<void> {
   const type = incoming.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded') throw new RegistryError('body-invalid');
-  const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid' } as const;
+  // The account is not known before the form is read.
+  const account = networkOf(clientAddress(incoming.request, context.behindLoadBalancer));
+  const limit = { maxBytes: maxFormBytes, tooLarge: 'body-invalid', account } as const;
   const body = await readBody(incoming.request, context, limit);
   const form = new URLSearchParams(body.toString('utf8'));
   const loggedIn = await logIn(context, incoming.request, loginOf(form));
