@@ -15,10 +15,17 @@ export function clientAddress(request: IncomingMessage, behindLoadBalancer: bool
   return isIP(last) ? last : plainAddress(peer);
 }
 
+/** The ranges of IPv6 addresses that end with the IPv4 address of a client: mapped ones, and those of NAT64. */
+const rangesOfIPv4 = ['::ffff:0:0/96', '64:ff9b::/96'].map((range) => ipaddr.IPv6.parseCIDR(range));
+
 /** The unit of rate limits: an IPv4 address, or the /64 of an IPv6 address, the smallest network that providers assign. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
-  const groups = ipaddr.IPv6.parse(address).parts.slice(0, 4);
+  const parsed = ipaddr.IPv6.parse(address);
+  if (rangesOfIPv4.some((range) => parsed.match(range))) {
+    return new ipaddr.IPv4(parsed.toByteArray().slice(-4)).toString();
+  }
+  const groups = parsed.parts.slice(0, 4);
   return `${groups.map((group) => group.toString(16)).join(':')}::/64`;
 }
 
