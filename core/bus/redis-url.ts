@@ -65,10 +65,11 @@ export function parseRedisUrl(url: string): RedisTarget {
   const access = {
     ...readSecrets(secrets),
     tls: scheme === 'rediss',
-    ...(options.ca && { caFile: options.ca }),
+    ...(options.ca !== undefined && { caFile: options.ca }),
     display,
   };
   if (options.ca !== undefined && !access.tls) throw new RedisUrlError('?ca= needs TLS: begin the URL with rediss');
+  if (options.ca === '') throw new RedisUrlError('Name the file of certificates: ?ca=/path/ca.pem');
   switch (kind) {
     case 'server':
       return { kind, ...access, address: oneAddress(hosts), database: readDatabase(path.slice(1)) };
