@@ -45,6 +45,25 @@ test('lists only existing services of a token that is limited to services, by a 
   expect((await registry.send('/v2/_catalog', { headers: { authorization: pusher } })).status).toBe(403);
 });
 
+test('reads no more services of a limited token than its page can have', async () => {
+  let reads = 0;
+  await using counting = await openTestRegistry({
+    beforeCall: async (method) => void (reads += method === 'get' ? 1 : 0),
+  });
+  const names = Array.from({ length: 200 }, (_, i) => `s${String(i).padStart(3, '0')}`);
+  for (const name of ['s002', 's003', 's150']) {
+    await counting.store.insert(services, newService({ account: 'acme', name, cluster: 'main' }, new Date()));
+  }
+  const token = await counting.addToken('acme', ['read']);
+  await counting.store.update(accessTokens, hashToken(token), (current) => ({ ...current, services: names }));
+  const headers = { authorization: counting.basic('acme', token) };
+  const page = await counting.send('/v2/_catalog?n=1', { headers });
+  expect(listed(page)).toEqual(['acme/s002']);
+  // Two services at a time, and the documents of the log-in.
+  expect(reads).toBeLessThan(20);
+  expect(listed(await counting.send('/v2/_catalog?n=1&last=acme/s003', { headers }))).toEqual(['acme/s150']);
+});
+
 test('continues from page to page to the end', async () => {
   const seen: string[][] = [];
   for (let path: string | undefined = '/v2/_catalog?n=2'; path !== undefined;) {

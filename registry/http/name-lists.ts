@@ -52,11 +52,15 @@ export async function listCatalog(
   answerJson(response, 200, { repositories: page }, link);
 }
 
-/** The existing repositories among some names, in byte order. Names contain only ASCII. */
+/** The first existing repositories among some names, in byte order. Names contain only ASCII. */
 async function existing(store: Store, account: string, names: readonly string[], count: number): Promise<string[]> {
   const ids = names.toSorted().map((name) => serviceId(account, name));
-  const found = await Promise.all(ids.map(async (id) => await findService(store, id)));
-  return found.flatMap((service) => service?.id ?? []).slice(0, count);
+  const found: string[] = [];
+  for (let at = 0; at < ids.length && found.length < count; at += count) {
+    const batch = await Promise.all(ids.slice(at, at + count).map(async (id) => await findService(store, id)));
+    found.push(...batch.flatMap((service) => service?.id ?? []));
+  }
+  return found.slice(0, count);
 }
 
 /** How many names a page has (`n`). Throws `parameter-invalid`. */
