@@ -58,7 +58,7 @@ test('repeating a deletion repairs a crash at any of its writes', async () => {
     await pushImage(registry, { repository: 'acme/draw', reference: 'v2' });
     left = step;
     const path = `/v2/acme/draw/manifests/${digest}`;
-    expect((await registry.as(path, { method: 'DELETE' })).status).toBe(step < 6 ? 500 : 202);
+    expect((await registry.as(path, { method: 'DELETE' })).status).toBe(500);
     left = Infinity;
     expect([step, (await registry.as(path, { method: 'DELETE' })).status]).toEqual([step, 202]);
     expect((await registry.as('/v2/acme/draw/tags/list')).body.toString()).toContain('"tags":[]');
