@@ -1,6 +1,6 @@
 /** Plans queries: validates them and makes them explicit, so that drivers only translate plans and cannot disagree. */
 import { StoreError } from './store.ts';
-import type { IndexFields, IndexValue, PartialIndex } from './store.ts';
+import type { IndexFields, IndexValue, PartialIndex, StoredDocument } from './store.ts';
 
 /** A collection without the type of its documents. */
 export interface AnyCollection {
@@ -84,8 +84,22 @@ export function indexType(value: Exclude<IndexValue, null>): IndexType {
   return value instanceof Date ? 'date' : (typeof value as 'number' | 'string' | 'boolean');
 }
 
+/** The declaration of a collection. Throws a `TypeError` if there is none. */
+export function declared(collections: ReadonlyMap<string, AnyCollection>, name: string): AnyCollection {
+  const collection = collections.get(name);
+  if (!collection) throw new TypeError(`Collection "${name}" was not declared when the store was opened`);
+  return collection;
+}
+
+/** Throws a `TypeError` if a collection cannot store a document with this ID. */
+export function assertStorable(collection: AnyCollection, id: string, document: StoredDocument): void {
+  assertIndexable(collection, document);
+  if (typeof document.id !== 'string' || document.id === '') throw new TypeError('A document needs an ID');
+  if (document.id !== id) throw new TypeError(`A change must not turn document "${id}" into "${document.id}"`);
+}
+
 /** Throws a `TypeError` if an indexed field of a document has a value that cannot be indexed. */
-export function assertIndexable(collection: AnyCollection, document: object): void {
+function assertIndexable(collection: AnyCollection, document: object): void {
   for (const declared of Object.values(collection.indexes)) {
     for (const field of indexOf(declared).fields) {
       const value = (document as Record<string, unknown>)[field];

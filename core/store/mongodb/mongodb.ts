@@ -22,7 +22,7 @@ import { mongoQuery } from './query.ts';
 import type { MongoQuery } from './query.ts';
 import { insertRecord, recordsOf, removeRecord, replaceRecord } from './records.ts';
 import type { MongoRecord, MongoRecords } from './records.ts';
-import { assertIndexable } from '../query-plan.ts';
+import { assertStorable, declared } from '../query-plan.ts';
 import type { AnyCollection } from '../query-plan.ts';
 import { scanInBatches } from '../scan.ts';
 import { RequestCoalescer } from '../../async/request-coalescer.ts';
@@ -139,7 +139,7 @@ class MongoStore implements Store {
     collection: Collection<T, Index>,
     query: Query<T, Index>,
   ): Promise<T[]> {
-    const found = await this.#find(collection, mongoQuery(this.#declared(collection.name), query));
+    const found = await this.#find(collection, mongoQuery(declared(this.#collections, collection.name), query));
     return Array.from(found, (record) => documentOf(record) as T);
   }
 
@@ -147,7 +147,7 @@ class MongoStore implements Store {
     collection: Collection<T, Index>,
     query: Query<T, Index>,
   ): Promise<string[]> {
-    const planned = mongoQuery(this.#declared(collection.name), query);
+    const planned = mongoQuery(declared(this.#collections, collection.name), query);
     const found = await this.#find(collection, { ...planned, projection: { _id: 1 } });
     return Array.from(found, ({ _id }) => _id);
   }
@@ -218,24 +218,16 @@ class MongoStore implements Store {
   }
 
   #prepared<T extends StoredDocument>(collection: { readonly name: string }, id: string, document: T) {
-    assertIndexable(this.#declared(collection.name), document);
-    if (typeof document.id !== 'string' || document.id === '') throw new TypeError('A document needs an ID');
-    if (document.id !== id) throw new TypeError(`A change must not turn document "${id}" into "${document.id}"`);
+    assertStorable(declared(this.#collections, collection.name), id, document);
     return toMongo(document);
   }
 
   #records(collection: { readonly name: string }): MongoRecords {
     this.#assertOpen();
-    const { name } = this.#declared(collection.name);
+    const { name } = declared(this.#collections, collection.name);
     let records = this.#opened.get(name);
     if (!records) this.#opened.set(name, (records = recordsOf(this.#db.collection<MongoRecord>(name))));
     return records;
-  }
-
-  #declared(name: string): AnyCollection {
-    const collection = this.#collections.get(name);
-    if (!collection) throw new TypeError(`Collection "${name}" was not declared when the store was opened`);
-    return collection;
   }
 
   #assertOpen(): void {

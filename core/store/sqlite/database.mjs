@@ -13,12 +13,21 @@ const keptLogBytes = 64 * 1024 * 1024;
 /** The part of the data that is kept in memory, in KiB: enough for the upper levels of every index. */
 const cacheKib = 16 * 1024;
 
-/** SQLite's result code is in the lowest byte, its details are in the others: https://sqlite.org/rescode.html */
-const resultCodeMask = 0xff;
 const sqliteFull = 13;
 
 /** The index of the write-ahead log, a memory-mapped file, could not be enlarged on the disk. */
 const sqliteIoErrShmSize = 4874;
+
+/**
+ * SQLite's result code of an error. It is in the lowest byte, its details are in the others: https://sqlite.org/rescode.html
+ *
+ * @param {unknown} error
+ * @returns {number}
+ */
+export function resultCode(error) {
+  const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
+  return errcode & 0xff;
+}
 
 /**
  * Whether SQLite failed because the disk is full.
@@ -26,8 +35,8 @@ const sqliteIoErrShmSize = 4874;
  * @param {unknown} error
  */
 export function isFull(error) {
-  const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
-  return (errcode & resultCodeMask) === sqliteFull || errcode === sqliteIoErrShmSize;
+  const { errcode } = /** @type {{ errcode?: number }} */ (error);
+  return resultCode(error) === sqliteFull || errcode === sqliteIoErrShmSize;
 }
 
 /**

@@ -10,12 +10,11 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../store.ts';
+import { resultCode } from './database.mjs';
 
 const lockFile = 'berth.lock';
 const holderFile = 'berth.holder.json';
 
-/** The lowest byte has SQLite's result code, the others have details: https://sqlite.org/rescode.html */
-const resultCodeMask = 0xff;
 const sqliteBusy = 5;
 
 interface Holder {
@@ -34,7 +33,7 @@ export function lockFolder(folder: string): Disposable {
     chmodSync(join(folder, lockFile), 0o600);
   } catch (error) {
     lock.close();
-    if (!isBusy(error)) throw error;
+    if (resultCode(error) !== sqliteBusy) throw error;
     throw new StoreError('locked', lockedMessage(folder, holderPath), { cause: error });
   }
   writeHolder(holderPath);
@@ -55,11 +54,6 @@ function writeHolder(holderPath: string): void {
   } catch {
     rmSync(holderPath, { force: true });
   }
-}
-
-function isBusy(error: unknown): boolean {
-  const { errcode } = error as { errcode?: number };
-  return errcode !== undefined && (errcode & resultCodeMask) === sqliteBusy;
 }
 
 function lockedMessage(folder: string, holderPath: string): string {

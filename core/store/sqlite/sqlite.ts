@@ -8,7 +8,7 @@ import { systemCode } from '../../files/system-code.ts';
 import type { Log } from '../../log/log.ts';
 import { documentToText, textToDocument } from '../document-text.ts';
 import { MonotonicTime, ownClocks } from '../store-time.ts';
-import { assertIndexable } from '../query-plan.ts';
+import { assertStorable, declared } from '../query-plan.ts';
 import type { AnyCollection } from '../query-plan.ts';
 import { dropBallast, loadBallast, makePrivate } from './files.ts';
 import { isFull } from './database.mjs';
@@ -210,7 +210,7 @@ class SqliteStore implements Store {
     query: Query<T, Index>,
   ): Promise<T[]> {
     this.#assertOpen();
-    const { text, values } = querySql(this.#declared(collection.name), query);
+    const { text, values } = querySql(declared(this.#collections, collection.name), query);
     const rows = reading(() => this.#reader.all(text, values)) as { document: string }[];
     return rows.map((row) => textToDocument(row.document) as T);
   }
@@ -220,7 +220,7 @@ class SqliteStore implements Store {
     query: Query<T, Index>,
   ): Promise<string[]> {
     this.#assertOpen();
-    const { text, values } = querySql(this.#declared(collection.name), query, 'id');
+    const { text, values } = querySql(declared(this.#collections, collection.name), query, 'id');
     const rows = reading(() => this.#reader.all(text, values)) as { id: string }[];
     return rows.map(({ id }) => id);
   }
@@ -249,25 +249,13 @@ class SqliteStore implements Store {
   }
 
   #read(collection: { name: string }, id: string): Row | undefined {
-    const sql = this.#reads.get(this.#declared(collection.name).name) ?? '';
-    try {
-      return this.#reader.first(sql, id) as Row | undefined;
-    } catch (error) {
-      throw storeError(error);
-    }
+    const sql = this.#reads.get(declared(this.#collections, collection.name).name) ?? '';
+    return reading(() => this.#reader.first(sql, id)) as Row | undefined;
   }
 
   #text(collection: { name: string }, id: string, document: StoredDocument): string {
-    assertIndexable(this.#declared(collection.name), document);
-    if (typeof document.id !== 'string' || document.id === '') throw new TypeError('A document needs an ID');
-    if (document.id !== id) throw new TypeError(`A change must not turn document "${id}" into "${document.id}"`);
+    assertStorable(declared(this.#collections, collection.name), id, document);
     return documentToText(document);
-  }
-
-  #declared(name: string): AnyCollection {
-    const collection = this.#collections.get(name);
-    if (!collection) throw new TypeError(`Collection "${name}" was not declared when the store was opened`);
-    return collection;
   }
 
   #assertOpen(): void {
