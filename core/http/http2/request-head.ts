@@ -13,8 +13,8 @@ export interface RequestHead {
 /** The methods that Node's HTTP/1.1 server accepts, without CONNECT, which asks a proxy for a connection to any host. */
 const methods: ReadonlySet<string> = new Set(METHODS.filter((method) => method !== 'CONNECT'));
 
-/** Headers of a single HTTP/1.1 connection: an HTTP/2 request that has one is malformed (RFC 9113, section 8.2.2). */
-const forbidden: ReadonlySet<string> = new Set([
+/** Headers of a single HTTP/1.1 connection: an HTTP/2 message that has one is malformed (RFC 9113, section 8.2.2). */
+export const connectionHeaders: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -36,7 +36,7 @@ export function requestHead(raw: readonly string[], hasBody: boolean): RequestHe
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const [name = '', value = ''] = [raw[i], raw[i + 1]];
     if (name.startsWith(':')) pseudo[name] = value;
-    else if (forbidden.has(name)) return undefined;
+    else if (connectionHeaders.has(name)) return undefined;
     // Clients may send each cookie as a separate header (RFC 9113, section 8.2.3).
     else if (name === 'cookie') crumbs.push(value);
     else fields.push([name, value]);

@@ -24,7 +24,6 @@ export class StreamRequest extends Readable {
   constructor(stream: ServerHttp2Stream, head: RequestHead, socket: StreamConnection) {
     super();
     const { method, url, headers, rawHeaders } = head;
-    Object.assign(this, { method, url, headers, rawHeaders });
     this.method = method;
     this.url = url;
     this.headers = headers;

@@ -1,19 +1,12 @@
 import { constants } from 'node:http2';
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { Writable } from 'node:stream';
+import { connectionHeaders } from './request-head.ts';
 import type { StreamConnection } from './stream-connection.ts';
 import type { StreamRequest } from './stream-request.ts';
 
-/** Headers of a single HTTP/1.1 connection, which HTTP/2 does not allow (RFC 9113, section 8.2.2). */
-const connectionHeaders: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-  'te',
-]);
+/** Headers that an answer may not have. A request may have `te`. */
+const forbidden: ReadonlySet<string> = new Set([...connectionHeaders, 'te']);
 
 type Value = string | number | readonly string[];
 
@@ -146,7 +139,7 @@ function fieldsOf(headers: Headers): OutgoingHttpHeaders {
   const fields = Object.create(null) as Record<string, string | string[]>;
   for (const [name, value] of entriesOf(headers)) {
     const lower = name.toLowerCase();
-    if (value === undefined || connectionHeaders.has(lower)) continue;
+    if (value === undefined || forbidden.has(lower)) continue;
     for (const each of Array.isArray(value) ? (value as readonly string[]) : [String(value)]) {
       const before = fields[lower];
       if (before === undefined) fields[lower] = each;
