@@ -1,5 +1,6 @@
 /** The registry as a whole: handles each request from its route to its log line, and runs garbage collection. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { eitherSignal } from '../core/async/abortable.ts';
 import { OpenOperations } from '../core/async/open-operations.ts';
 import { normalizeTarget } from '../core/http/absolute-form.ts';
 import { BodyMemory } from '../core/http/body-memory.ts';
@@ -120,7 +121,7 @@ async function runHandler(context: RegistryContext, incoming: RequestContext, fo
   const { transfer: action } = route;
   const { repository = '' } = parameters;
   using watch = action && watchRight(context, incoming.request, { caller, repository, action });
-  const signal = watch ? AbortSignal.any([context.signal, watch.signal]) : context.signal;
+  const signal = eitherSignal(watch?.signal, context.signal);
   // The type of the table ensures that each handler reads only what its path has.
   await route.handle({ ...context, signal }, { ...incoming, caller, parameters: parameters as PathParameters });
 }

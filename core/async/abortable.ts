@@ -11,6 +11,11 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
+/** A signal that aborts when either of two does, if there are two. */
+export function eitherSignal(signal: AbortSignal | undefined, other: AbortSignal): AbortSignal {
+  return signal ? AbortSignal.any([signal, other]) : other;
+}
+
 /** Iterates a source until the signal aborts, then throws the signal's reason at once, even while the source is silent. */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock/clock.ts';
-import { abortable } from './abortable.ts';
+import { abortable, eitherSignal } from './abortable.ts';
 
 /** Work did not finish in time. It may still be running. */
 export class TimeoutError extends Error {
@@ -26,7 +26,7 @@ export async function withTimeout<T>(limit: TimeLimit, work: (signal: AbortSigna
   const { ms, clock = processTimers, signal, message = `Not done within ${ms} ms` } = limit;
   const late = new AbortController();
   using _timer = clock.after(ms, () => late.abort(new TimeoutError(message)));
-  const ended = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+  const ended = eitherSignal(signal, late.signal);
   return await abortable(work(ended), ended);
 }
 

@@ -3,6 +3,7 @@
  * lease loses it.
  */
 import { randomUUID } from 'node:crypto';
+import { PeriodicTask } from '../../core/async/periodic-task.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
 import { upsert } from '../../core/store/upsert.ts';
@@ -57,9 +58,8 @@ export class LeaderLease implements AsyncDisposable {
   readonly #store: Store;
   readonly #ending: Disposable;
   readonly #lost = new AbortController();
-  readonly #timer: Disposable;
+  readonly #renewal: PeriodicTask;
   #confirmedAtMs: number;
-  #renewal: Promise<void> | undefined;
 
   constructor({ store, clock }: Parts, { holder, askedAtMs, lastFinishedAt, ending }: Acquired) {
     this.holder = holder;
@@ -68,7 +68,7 @@ export class LeaderLease implements AsyncDisposable {
     this.#ending = ending;
     this.#confirmedAtMs = askedAtMs;
     // A renewal that fails is retried, until it is too late and `confirm` throws.
-    this.#timer = clock.every(renewEveryMs, () => void this.#renewOnce().catch(() => {}));
+    this.#renewal = new PeriodicTask(clock, renewEveryMs, async () => await this.#renew());
   }
 
   /** Aborts when another process has acquired the lease. */
@@ -79,7 +79,7 @@ export class LeaderLease implements AsyncDisposable {
   /** Throws if the lease is lost. Called before each step that only the holder may do and that takes seconds at most. */
   async confirm(): Promise<void> {
     this.#lost.signal.throwIfAborted();
-    if (performance.now() - this.#confirmedAtMs > leaseMs - marginMs) await this.#renewOnce();
+    if (performance.now() - this.#confirmedAtMs > leaseMs - marginMs) await this.#renewal.run();
   }
 
   /** Records that a garbage collection has completed. */
@@ -89,16 +89,10 @@ export class LeaderLease implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#timer[Symbol.dispose]();
-    await this.#renewal?.catch(() => {});
+    await this.#renewal[Symbol.asyncDispose]();
     // If this write fails, the lease expires.
     await this.#change({ until: new Date(0) }).catch(() => {});
     this.#ending[Symbol.dispose]();
-  }
-
-  async #renewOnce(): Promise<void> {
-    this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
-    await this.#renewal;
   }
 
   async #renew(): Promise<void> {

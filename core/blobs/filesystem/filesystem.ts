@@ -1,4 +1,5 @@
 /** Blobs as files; `layout.ts` describes the folders. */
+import { eitherSignal } from '../../async/abortable.ts';
 import { access, constants, open, rename, stat, unlink, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -152,7 +153,7 @@ class FileBlobs implements Blobs {
       return await this.#hashes.use(uploadId, algorithm, async (uploadHash) => {
         const hash = uploadHash.canFollow(offset) ? uploadHash : undefined;
         const append = {
-          signal: this.#orClosing(signal),
+          signal: eitherSignal(signal, this.#closing.signal),
           hash,
           appends: () => this.#busy.size,
           reserve: this.#reserve,
@@ -229,13 +230,9 @@ class FileBlobs implements Blobs {
     return await this.#hashes.use(
       uploadId,
       algorithm,
-      async (hash) => await fileErrors(async () => await hash.digest(sizeBytes, read, this.#orClosing(signal))),
+      async (hash) =>
+        await fileErrors(async () => await hash.digest(sizeBytes, read, eitherSignal(signal, this.#closing.signal))),
     );
-  }
-
-  /** The signal, which also aborts when the blobs are closed. */
-  #orClosing(signal: AbortSignal | undefined): AbortSignal {
-    return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
   }
 
   async #exclusively<R>(uploadId: string, action: () => Promise<R>): Promise<R> {

@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream';
 import { ObjectId } from 'mongodb';
 import type { MongoClient } from 'mongodb';
+import { eitherSignal } from '../../async/abortable.ts';
 import { OpenOperations } from '../../async/open-operations.ts';
 import { PeriodicTask } from '../../async/periodic-task.ts';
 import type { Clock } from '../../clock/clock.ts';
@@ -245,8 +246,7 @@ class GridFsBlobs implements Blobs {
   }
 
   async #digest(upload: UploadRecord, algorithm: HashAlgorithm, signal?: AbortSignal): Promise<string> {
-    const closing = this.#closing.signal;
-    const either = signal ? AbortSignal.any([signal, closing]) : closing;
+    const either = eitherSignal(signal, this.#closing.signal);
     const read = (start: number) => readFile(this.#layout, upload, { start, end: upload.sizeBytes - 1 });
     return await this.#hashes.use(
       hashKey(upload),
