@@ -39,9 +39,6 @@ export const archiveLimits: Omit<ArchiveLimits, 'maxBytes'> = {
  */
 export const maxZstdWindowLog = 23;
 
-/** An index of indexes is rare; deeper nesting is an attack. */
-export const maxIndexDepth = 4;
-
 /** Links in archives point to files, or to links in archives of old podman; longer chains are circles or attacks. */
 export const maxLinkHops = 8;
 

@@ -5,13 +5,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ByteSource } from '../../core/blobs/blobs.ts';
+import { algorithmOf } from '../../core/hash/hash.ts';
+import type { HashAlgorithm } from '../../core/hash/hash.ts';
 import { digestPattern } from '../../contract/names.ts';
 import type { ContentContext } from '../context.ts';
 import { publishUpload } from '../content/blob-publish.ts';
 import { renewBlob } from '../content/leases.ts';
 import { discardUpload } from '../content/uploads.ts';
-import { algorithmOf } from '../content/digests.ts';
-import type { DigestAlgorithm } from '../content/digests.ts';
 import { maxManifestBytes } from '../content/manifest.ts';
 import { compressionOf } from './decompress.ts';
 import type { Compression } from './decompress.ts';
@@ -71,7 +71,7 @@ function announcedDigest(name: string): string | undefined {
 
 interface IncomingFile {
   readonly bytes: ByteSource;
-  readonly algorithm: DigestAlgorithm;
+  readonly algorithm: HashAlgorithm;
   readonly name: string;
   /** From the header of the tar entry. */
   readonly sizeBytes: number;

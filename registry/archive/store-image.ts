@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ContentContext } from '../context.ts';
 import { contentId, manifests } from '../content/documents.ts';
 import { RegistryError } from '../errors.ts';
-import { isContainerImage, kindOf, parseManifest } from '../content/manifest.ts';
+import { isContainerImage, kindOf, maxIndexDepth, parseManifest, partsOf } from '../content/manifest.ts';
 import type { Descriptor, Manifest } from '../content/manifest.ts';
 import { pushManifest } from '../content/manifest-push.ts';
 import { maxConfigBytes, readBlob } from '../content/pushed-image.ts';
@@ -11,7 +11,6 @@ import type { SelectedImage } from './image-selector.ts';
 import type { ArchiveContents } from './archive-contents.ts';
 import { readManifestBlob } from './archive-images.ts';
 import type { Root } from './archive-images.ts';
-import { maxIndexDepth } from './limits.ts';
 import type { ArchiveLimits } from './limits.ts';
 import { badArchive, tooLarge } from './api-errors.ts';
 
@@ -98,11 +97,7 @@ function parseNamed(digest: string, bytes: Uint8Array, mediaType: string): Manif
 
 /** Checks the sizes of content in the archive. Content that it lacks may be in the repository, which is checked later. */
 function checkSizes(contents: ArchiveContents, manifest: Manifest): void {
-  for (const { digest, size } of [
-    ...(manifest.config ? [manifest.config] : []),
-    ...manifest.layers,
-    ...manifest.manifests,
-  ]) {
+  for (const { digest, size } of partsOf(manifest)) {
     const file = contents.byDigest(digest);
     if (file && file.sizeBytes !== size)
       throw badArchive(`has ${file.sizeBytes} bytes of ${digest}, its manifest says ${size}`);

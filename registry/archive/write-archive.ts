@@ -15,12 +15,11 @@ import type { ContentContext } from '../context.ts';
 import { linkedBlobSize } from '../content/blob-links.ts';
 import { contentId, manifests, tagId, tags } from '../content/documents.ts';
 import type { StoredManifest } from '../content/documents.ts';
-import { indexMediaType, isForeign, kindOf, parseManifest } from '../content/manifest.ts';
+import { indexMediaType, kindOf, maxIndexDepth, parseManifest, referencesOf } from '../content/manifest.ts';
 import type { Descriptor } from '../content/manifest.ts';
 import { resolveImage } from '../content/pushed-image.ts';
 import { images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { maxIndexDepth } from './limits.ts';
 
 export interface ImageArchive {
   readonly fileName: string;
@@ -103,11 +102,9 @@ async function addManifest(context: ContentContext, stored: StoredManifest, { bl
   const name = pathOf(digest);
   if (blobs.has(name) || depth > maxIndexDepth) return;
   blobs.set(name, { name, sizeBytes: bytes.byteLength, bytes });
-  const { config, layers, manifests: children, blobs: others } = parseManifest(bytes, mediaType);
-  for (const each of [...(config ? [config] : []), ...layers.filter((layer) => !isForeign(layer)), ...others]) {
-    await addBlob(context, repository, each, blobs);
-  }
-  for (const child of children) {
+  const manifest = parseManifest(bytes, mediaType);
+  for (const each of referencesOf({ ...manifest, manifests: [] })) await addBlob(context, repository, each, blobs);
+  for (const child of manifest.manifests) {
     const isManifest = kindOf(child.mediaType) !== 'other';
     const below = isManifest ? await context.store.get(manifests, contentId(repository, child.digest)) : undefined;
     if (below) await addManifest(context, below, { blobs, depth: depth + 1 });

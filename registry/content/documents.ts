@@ -9,8 +9,8 @@
  *   tombstone     <digest>                 no repository links to this blob: its bytes will be removed
  *   lease         collector                which process collects garbage
  */
+import type { HashAlgorithm } from '../../core/hash/hash.ts';
 import type { Collection } from '../../core/store/store.ts';
-import type { DigestAlgorithm } from './digests.ts';
 
 export interface StoredManifest {
   readonly id: string;
@@ -64,7 +64,7 @@ export interface UploadSession {
   /** The account that began it. */
   readonly subject: string;
   /** The hash that is computed while its bytes arrive. */
-  readonly algorithm: DigestAlgorithm;
+  readonly algorithm: HashAlgorithm;
   readonly startedAt: Date;
 }
 

@@ -7,7 +7,7 @@ import { publishEvent } from '../events.ts';
 import { contentId, manifests, tagId, tags } from './documents.ts';
 import type { Referrer, StoredManifest, StoredTag } from './documents.ts';
 import { mayHaveExpired, renewBlob, renewManifest } from './leases.ts';
-import { isContainerImage, referencesOf } from './manifest.ts';
+import { isContainerImage, partsOf, referencesOf } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 import { recordImage } from './pushed-image.ts';
 import { removeManifest } from './removal.ts';
@@ -154,8 +154,7 @@ async function storeManifest({ store }: ContentContext, pushed: PushedManifest):
 
 /** The document of a manifest. Its fields repeat what other code needs, so that only verification parses stored bytes. */
 function manifestDocument({ repository, digest, bytes, manifest }: PushedManifest, now: Date): StoredManifest {
-  const { config, layers, manifests, blobs, subject, mediaType } = manifest;
-  const parts = [...(config ? [config] : []), ...layers, ...manifests, ...blobs];
+  const { subject, mediaType } = manifest;
   const sizeBytes = bytes.byteLength;
   return {
     id: contentId(repository, digest),
@@ -165,7 +164,7 @@ function manifestDocument({ repository, digest, bytes, manifest }: PushedManifes
     bytes,
     sizeBytes,
     kind: isContainerImage(manifest) ? 'image' : manifest.kind === 'index' ? 'index' : 'other',
-    references: [...new Set(parts.map((part) => part.digest))],
+    references: [...new Set(partsOf(manifest).map((part) => part.digest))],
     ...(subject && { subject: subject.digest, referrer: referrerOf(manifest, { digest, sizeBytes }) }),
     pushedAt: now,
     usedAt: now,

@@ -13,6 +13,9 @@ export const maxManifestBytes = 4 * 1024 * 1024;
 /** Real images have at most 127 layers, build caches some hundreds; each reference costs a look-up. */
 const maxReferences = 10_000;
 
+/** An index of indexes is rare; deeper nesting is an attack. */
+export const maxIndexDepth = 4;
+
 /** `type/subtype` as RFC 6838 limits it, without parameters. */
 const mediaTypePattern = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 
@@ -147,10 +150,14 @@ export function isContainerImage({ kind, config }: Manifest): boolean {
   return kind === 'image' && config !== undefined && imageConfigTypes.includes(config.mediaType);
 }
 
-/** Everything that a manifest needs in its repository. Not its subject, which may be pushed later or never. */
+/** Everything that a manifest consists of. Not its subject, which may be pushed later or never. */
+export function partsOf({ config, layers, manifests, blobs }: Manifest): Descriptor[] {
+  return [...(config ? [config] : []), ...layers, ...manifests, ...blobs];
+}
+
+/** The parts that a manifest needs in its repository. */
 export function referencesOf(manifest: Manifest): Descriptor[] {
-  const { config, layers, manifests, blobs } = manifest;
-  return [...(config ? [config] : []), ...layers.filter((layer) => !isForeign(layer)), ...manifests, ...blobs];
+  return partsOf({ ...manifest, layers: manifest.layers.filter((layer) => !isForeign(layer)) });
 }
 
 /** Foreign layers are stored elsewhere, because of their licence; clients do not push them. */

@@ -10,14 +10,11 @@ import { services, withImage } from '../../model/service.ts';
 import { linkedBlobSize } from './blob-links.ts';
 import type { ContentContext } from '../context.ts';
 import { contentId, manifests } from './documents.ts';
-import { imageConfigTypes, parseManifest } from './manifest.ts';
+import { imageConfigTypes, maxIndexDepth, parseManifest } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 
 /** Configs have a few kilobytes; labels of larger ones are ignored. */
 export const maxConfigBytes = 4 * 1024 * 1024;
-
-/** An index of indexes is rare; deeper nesting is an attack. */
-const maxDepth = 4;
 
 /** Images use Go's names of architectures; these differ in Node. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
@@ -99,7 +96,7 @@ export async function resolveImage(
   depth = 0,
 ): Promise<Manifest | undefined> {
   if (manifest.kind !== 'index') return manifest;
-  if (depth === maxDepth) return undefined;
+  if (depth === maxIndexDepth) return undefined;
   const children = manifest.manifests.filter((child) => !isAttestation(child));
   const child = children.find(isForThisNode) ?? children[0];
   const stored = child && (await store.get(manifests, contentId(repository, child.digest)));

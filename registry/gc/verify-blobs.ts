@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import type { Blobs } from '../../core/blobs/blobs.ts';
 import { upsert } from '../../core/store/upsert.ts';
-import { algorithmOf } from '../content/digests.ts';
+import { algorithmOf } from '../../core/hash/hash.ts';
 import { blobLinks, tombstones } from '../content/documents.ts';
 import { deletingTombstone, dropTombstone } from './sweep-blobs.ts';
 import type { Problem } from './events.ts';

@@ -1,5 +1,6 @@
 import { images } from '../../model/image.ts';
-import { algorithmOf, digestOfBytes } from '../content/digests.ts';
+import { algorithmOf } from '../../core/hash/hash.ts';
+import { digestOfBytes } from '../content/digests.ts';
 import { blobLinks, contentId, manifestBatchSize, manifests, ofRepository, tags } from '../content/documents.ts';
 import type { StoredManifest } from '../content/documents.ts';
 import { RegistryError } from '../errors.ts';

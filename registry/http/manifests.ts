@@ -2,7 +2,8 @@
 import { manifestDeleted, tagDeleted } from '../../contract/messages.ts';
 import { tagPattern } from '../../contract/names.ts';
 import type { Store } from '../../core/store/store.ts';
-import { algorithmOf, digestOfBytes } from '../content/digests.ts';
+import { algorithmOf } from '../../core/hash/hash.ts';
+import { digestOfBytes } from '../content/digests.ts';
 import { contentId, manifests, tagId, tags } from '../content/documents.ts';
 import type { StoredManifest } from '../content/documents.ts';
 import { renewManifest } from '../content/leases.ts';

@@ -5,12 +5,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { algorithmOf } from '../../core/hash/hash.ts';
+import type { HashAlgorithm } from '../../core/hash/hash.ts';
 import { bodyBytes } from '../../core/http/linger.ts';
 import { withMinimumRate } from '../../core/http/minimum-rate.ts';
 import { findSource, linkedBlobSize } from '../content/blob-links.ts';
 import { publishUpload, shareBlob } from '../content/blob-publish.ts';
-import { algorithmOf, checkedAlgorithm, checkedDigest } from '../content/digests.ts';
-import type { DigestAlgorithm } from '../content/digests.ts';
+import { checkedAlgorithm, checkedDigest } from '../content/digests.ts';
 import { uploadSessions } from '../content/documents.ts';
 import { discardUpload, openUpload } from '../content/uploads.ts';
 import type { UploadTarget } from '../content/uploads.ts';
@@ -113,7 +114,7 @@ async function pushWhole(context: RegistryContext, incoming: RepositoryRequest, 
 async function startSession(
   { store, blobs, clock, quota }: RegistryContext,
   { response, caller, parameters }: RepositoryRequest,
-  algorithm: DigestAlgorithm,
+  algorithm: HashAlgorithm,
 ): Promise<void> {
   const { repository } = parameters;
   await quota.beginUpload(repository);
@@ -139,7 +140,7 @@ async function receive(
   request: IncomingMessage,
   upload: UploadTarget & {
     readonly sizeBytes: number;
-    readonly algorithm: DigestAlgorithm;
+    readonly algorithm: HashAlgorithm;
     /** The length that the request's `Content-Range` announces. */
     readonly chunkBytes?: number | undefined;
   },
