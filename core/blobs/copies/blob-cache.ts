@@ -109,7 +109,7 @@ export class BlobCache implements AsyncDisposable {
     let totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
     const fits = async () => totalBytes <= this.#options.maxBytes && (await this.#isFree(sizeBytes));
     for (const file of files) {
-      if ((await fits()) || !file.isWhole) break;
+      if ((await fits()) || !file.isComplete) break;
       await this.#copies.remove(file.name);
       totalBytes -= file.sizeBytes;
     }

@@ -25,7 +25,7 @@ import { openBlobFile } from '../filesystem/blob-file.ts';
 export interface CopyFile {
   readonly name: string;
   readonly sizeBytes: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   readonly usedAt: Date;
 }
 
@@ -82,12 +82,14 @@ export class CopiesFolder {
     for (const name of await readdir(this.#folder)) {
       const found = await ifPresent(stat(join(this.#folder, name)));
       if (!found?.isFile()) continue;
-      const isWhole = !name.endsWith(partSuffix);
-      const isExpired = this.#ageMs(found.mtime) > (isWhole ? maxAgeMs : maxPartAgeMs);
+      const isComplete = !name.endsWith(partSuffix);
+      const isExpired = this.#ageMs(found.mtime) > (isComplete ? maxAgeMs : maxPartAgeMs);
       if (isExpired) await this.remove(name);
-      else files.push({ name, sizeBytes: found.size, isWhole, usedAt: found.atime });
+      else files.push({ name, sizeBytes: found.size, isComplete, usedAt: found.atime });
     }
-    return files.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || a.usedAt.getTime() - b.usedAt.getTime());
+    return files.toSorted(
+      (a, b) => Number(b.isComplete) - Number(a.isComplete) || a.usedAt.getTime() - b.usedAt.getTime(),
+    );
   }
 
   /** Removes expired files. */
