@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { collectLog } from '../../test/kit/collect-log.ts';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
 import { openTestRedis, redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
 import { describeBus } from '../../test/suites/bus-suite.ts';
-import { openLog, silentLog } from '../log/log.ts';
+import { silentLog } from '../log/log.ts';
 import type { Bus, Topic } from './bus.ts';
 import { openRedisBus } from './redis.ts';
 
@@ -53,19 +54,22 @@ describe.skipIf(problem !== undefined)(
 
     test('drops malformed messages, and logs that', async () => {
       await using redis = await startRedis();
-      const { log, messages } = collectLog();
+      const { log, lines } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
       const received = await listen(bus);
       for (const text of ['{"count":', '{"count":"1"}', '{"count":1}']) {
         await redis.ask('PUBLISH', 'berth:bus:counted', text);
       }
       await expect.poll(() => received, soon).toStrictEqual([1]);
-      expect(messages()).toStrictEqual(['Dropped a malformed bus message', 'Dropped a malformed bus message']);
+      expect(lines.map(({ msg }) => msg)).toStrictEqual([
+        'Dropped a malformed bus message',
+        'Dropped a malformed bus message',
+      ]);
     });
 
     test('loses messages during an outage of Redis without waiting for its end, and restores its subscriptions afterwards', async () => {
       await using redis = await startRedis();
-      const { log, messages } = collectLog();
+      const { log, lines } = collectLog();
       await using bus = await openRedisBus({ url: redis.url, log });
       const received = await listen(bus);
       for (let round = 1; round <= 2; round += 1) {
@@ -80,10 +84,10 @@ describe.skipIf(problem !== undefined)(
         expect(late).toContain(round);
         await bus.ping();
       }
-      expect(messages().filter((message) => message === 'Bus messages are being lost')).toHaveLength(2);
+      expect(lines.filter(({ msg }) => msg === 'Bus messages are being lost')).toHaveLength(2);
       // One connection publishes, one subscribes.
-      expect(messages().filter((message) => message === 'Redis is unavailable')).toHaveLength(4);
-      expect(messages().filter((message) => message === 'Redis is available again')).toHaveLength(4);
+      expect(lines.filter(({ msg }) => msg === 'Redis is unavailable')).toHaveLength(4);
+      expect(lines.filter(({ msg }) => msg === 'Redis is available again')).toHaveLength(4);
     });
 
     test('opens during an outage of Redis, and works after it', async () => {
@@ -118,12 +122,12 @@ describe.skipIf(problem !== undefined)(
       await using refused = await openRedisBus({ url: redis.url.replace('s3cret', 'wr0ng'), log: wrong.log });
       const reason = await refused.ping().catch((error: Error) => error.message);
       expect(reason).toMatch(/WRONGPASS/);
-      expect(wrong.text()).toMatch(/WRONGPASS/);
-      expect(wrong.text()).not.toMatch(/wr0ng/);
+      expect(JSON.stringify(wrong.lines)).toMatch(/WRONGPASS/);
+      expect(JSON.stringify(wrong.lines)).not.toMatch(/wr0ng/);
 
       const distrusting = collectLog();
       await using _ = await openRedisBus({ url: redis.url.replace(/\?.*/, ''), log: distrusting.log });
-      expect(distrusting.text()).toMatch(/certificate/);
+      expect(JSON.stringify(distrusting.lines)).toMatch(/certificate/);
     });
 
     test('follows a sentinel to the next master', async () => {
@@ -157,13 +161,4 @@ async function listen(bus: Bus): Promise<number[]> {
 async function publishAndSee(bus: Bus, received: readonly number[], count: number): Promise<boolean> {
   await bus.publish(counted, { count });
   return received.includes(count);
-}
-
-function collectLog() {
-  const lines: string[] = [];
-  return {
-    log: openLog('info', { write: (line) => void lines.push(line) }),
-    messages: () => lines.map((line) => (JSON.parse(line) as { msg: string }).msg),
-    text: () => lines.join(''),
-  };
 }

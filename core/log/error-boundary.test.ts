@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
+import { collectLog } from '../../test/kit/collect-log.ts';
 import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { ErrorBoundary } from './error-boundary.ts';
-import { openLog, silentLog } from './log.ts';
+import { silentLog } from './log.ts';
 
 const broken = () => {
   throw new Error('broken');
 };
 
 test('logs an error of a callback and aborts the work that it belongs to', async () => {
-  const lines: string[] = [];
-  const log = openLog('error', { write: (line: string) => void lines.push(line) });
+  const { log, lines } = collectLog('error');
   const aborted: string[] = [];
   const later = async (_name: string) => await Promise.reject(new Error('broken later'));
   const now = (_name: string) => broken();
@@ -17,10 +17,7 @@ test('logs an error of a callback and aborts the work that it belongs to', async
     new ErrorBoundary(log).wrap(callback, (name) => aborted.push(name))(callback.name);
   await new Promise(setImmediate);
   expect(aborted).toEqual(['now', 'later']);
-  expect(lines.map((line) => (JSON.parse(line) as { err: { message: string } }).err.message)).toEqual([
-    'broken',
-    'broken later',
-  ]);
+  expect(lines.map(({ err }) => err?.message)).toEqual(['broken', 'broken later']);
 });
 
 test('survives a failing abort and a failing log', () => {

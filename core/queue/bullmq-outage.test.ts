@@ -4,8 +4,9 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { collectLog } from '../../test/kit/collect-log.ts';
 import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
-import { openLog, silentLog } from '../log/log.ts';
+import { silentLog } from '../log/log.ts';
 import { openBullQueue } from './bullmq.ts';
 import { JobHandlers, QueueError } from './queue.ts';
 import { addMany, isAdded, isUnavailable, partsOf, soon, work } from './testing/parts.ts';
@@ -33,8 +34,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
 
   test('are rejected during an outage of Redis, and run again after Redis has lost its data', async () => {
     await using redis = await startRedis();
-    const lines: { msg: string; level: string }[] = [];
-    const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+    const { log, lines } = collectLog();
     await using queue = await openBullQueue({ url: redis.url, log });
     const { parts, handlers } = partsOf(async () => {});
     await using _ = await queue.consume('hall', handlers, { concurrency: 1 });

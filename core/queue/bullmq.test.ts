@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { collectLog } from '../../test/kit/collect-log.ts';
 import { openTestRedis, redisProblem } from '../../test/kit/servers/redis.ts';
 import { describeQueue } from '../../test/suites/queue-suite.ts';
-import { openLog, silentLog } from '../log/log.ts';
+import { silentLog } from '../log/log.ts';
 import type { BullTimings } from './bullmq-consumer.ts';
 import { openBullQueue } from './bullmq.ts';
 import { JobHandlers, pauseAfterMs } from './queue.ts';
@@ -30,8 +31,7 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
 
   test('pauses after each failure, then drops the job and logs that', async () => {
     const pauses: number[] = [];
-    const lines: { msg: string; level: string; id?: string; failures?: number }[] = [];
-    const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+    const { log, lines } = collectLog();
     await using queue = await open({ pauseAfterMs: (failures) => (pauses.push(failures), 10) }, log);
     let tries = 0;
     const handlers = new JobHandlers().on(work, async () => {
@@ -113,8 +113,8 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
   });
 
   test('counts no failure when a job is interrupted, however often', async () => {
-    const lines: string[] = [];
-    await using queue = await open({}, openLog('info', { write: (line) => void lines.push(line) }));
+    const { log, lines } = collectLog();
+    await using queue = await open({}, log);
     await queue.add('hall', work, { part: 1 }, { id: 'a' });
     for (let round = 0; round < 10; round += 1) {
       const begun = Promise.withResolvers<void>();

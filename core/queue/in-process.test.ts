@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
+import { collectLog } from '../../test/kit/collect-log.ts';
 import { describeQueue } from '../../test/suites/queue-suite.ts';
 import { ManualClock } from '../clock/testing/manual-clock.ts';
-import { openLog, silentLog } from '../log/log.ts';
+import { silentLog } from '../log/log.ts';
 import { openInProcessQueue } from './in-process.ts';
 import { JobHandlers } from './queue.ts';
-import type { JobKind } from './queue.ts';
+import { work } from './testing/parts.ts';
 
 describeQueue('In the process', async () => {
   const clock = new ManualClock();
@@ -17,13 +17,10 @@ describeQueue('In the process', async () => {
   };
 });
 
-const work: JobKind<{ part: number }> = { name: 'work', payload: z.strictObject({ part: z.int() }) };
-
 describe('In the process', () => {
   test('pauses longer after each failure, then drops the job and logs that', async () => {
     const clock = new ManualClock();
-    const lines: { msg: string; level: string; id?: string; failures?: number }[] = [];
-    const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[number]) });
+    const { log, lines } = collectLog();
     await using queue = openInProcessQueue({ clock, log });
     const startMs = clock.now().getTime();
     const triedAtSeconds: number[] = [];
@@ -80,11 +77,11 @@ describe('In the process', () => {
 
   test('fails jobs without a handler', async () => {
     const clock = new ManualClock();
-    const lines: string[] = [];
-    await using queue = openInProcessQueue({ clock, log: openLog('info', { write: (line) => void lines.push(line) }) });
+    const { log, lines } = collectLog();
+    await using queue = openInProcessQueue({ clock, log });
     await using _ = await queue.consume('hall', new JobHandlers(), { concurrency: 1 });
     await queue.add('hall', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
-    expect(lines.join()).toContain('No handler for jobs named \\"work\\"');
+    expect(JSON.stringify(lines)).toContain('No handler for jobs named \\"work\\"');
   });
 });

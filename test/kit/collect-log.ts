@@ -5,6 +5,7 @@ import type { Log, LogLevel } from '../../core/log/log.ts';
 export interface LogLine {
   readonly level: string;
   readonly msg: string;
+  readonly err?: { readonly message: string };
   readonly [field: string]: unknown;
 }
 

@@ -4,11 +4,11 @@ import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { collectLog } from '../../../test/kit/collect-log.ts';
 import { copied } from '../../../test/kit/registry/byte-source.ts';
 import { temporaryFolder } from '../../../test/kit/machine/temporary-folder.ts';
 import { ManualClock } from '../../clock/testing/manual-clock.ts';
 import { DiskReserve } from '../../files/disk-reserve.ts';
-import { openLog } from '../../log/log.ts';
 import { BlobCache } from './blob-cache.ts';
 import type { BlobInfo } from '../blobs.ts';
 
@@ -49,8 +49,7 @@ async function openFixture(maxBytes = 10 * mebibyte) {
   const folder = await temporaryFolder();
   // The present, because the system also records when a file was last read.
   const clock = new ManualClock(new Date());
-  const lines: string[] = [];
-  const log = openLog('info', { write: (line) => void lines.push(line) });
+  const { log, lines } = collectLog();
   const open = async (more: { readonly reserve?: DiskReserve } = {}) =>
     await BlobCache.open({ folder: folder.path, maxBytes, freeShare: 0, clock, log, ...more });
   /** All files in the folder. */
@@ -154,7 +153,7 @@ test('A copy that fails leaves no file, is logged, and is made the next time', a
     });
   for (const _time of [1, 2]) cache.recordMiss(blob.digest, blob.info, failing);
   await expect.poll(() => fixture.lines.length).toBe(1);
-  expect(JSON.parse(fixture.lines[0] ?? '')).toMatchObject({
+  expect(fixture.lines[0]).toMatchObject({
     msg: 'Cannot keep a copy of a blob',
     digest: blob.digest,
   });

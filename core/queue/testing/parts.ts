@@ -1,4 +1,4 @@
-/** Jobs on Redis for tests that check which jobs run. Each job is identified by its part, a number. */
+/** Jobs for tests that check which jobs run. Each job is identified by its part, a number. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { JobHandlers, QueueError } from '../queue.ts';

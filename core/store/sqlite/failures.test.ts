@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
+import { collectLog } from '../../../test/kit/collect-log.ts';
 import { temporaryFolder } from '../../../test/kit/machine/temporary-folder.ts';
-import { openLog, silentLog } from '../../log/log.ts';
+import { silentLog } from '../../log/log.ts';
 import { openSqliteStore } from './sqlite.ts';
 import type { Collection, Store } from '../store.ts';
 
@@ -35,9 +36,9 @@ test('data can be opened once, also within a process, and again after it was clo
 
 test('when the writer thread dies, waiting and later operations are rejected', async () => {
   await using folder = await temporaryFolder();
-  const lines: string[] = [];
+  const { log, lines } = collectLog();
   const started = once(process, 'worker');
-  await using store = await open(folder.path, openLog('info', { write: (line) => void lines.push(line) }));
+  await using store = await open(folder.path, log);
   const [thread] = (await started) as [Worker];
   await store.insert(things, { id: 'one' });
   await store.insert(things, { id: 'two' });
@@ -53,7 +54,7 @@ test('when the writer thread dies, waiting and later operations are rejected', a
   const late = store.insert(things, { id: 'late' });
   await expect(late).rejects.toMatchObject({ name: 'StoreError', code: 'unavailable' });
   await expect(store.ping()).rejects.toMatchObject({ code: 'unavailable' });
-  expect(lines.join()).toContain("The store's writer thread has crashed");
+  expect(JSON.stringify(lines)).toContain("The store's writer thread has crashed");
   await store[Symbol.asyncDispose]();
   await using again = await open(folder.path);
   await again.insert(things, { id: 'late' });
