@@ -160,7 +160,7 @@ const codes: Readonly<Record<string, Unreadable>> = {
  * Answers requests that a server cannot parse, with JSON or, if `bodyOf` returns none, with plain text. Closes the connection, because
  * the start of the next request is unknown.
  */
-export function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) => object | undefined): void {
+function answerUnreadable(server: Server, bodyOf: (problem: Unreadable) => object | undefined): void {
   const answers = new WeakMap<Duplex, ServerResponse[]>();
   // Looks at the answers instead of listening to their events: more listeners would cause a warning.
   const openOn = (socket: Duplex) => {

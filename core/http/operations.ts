@@ -92,7 +92,7 @@ async function answerMetrics(response: ServerResponse, metrics: Operations['metr
  * Whether a `Host` header names this machine by a loopback name or by the configured host. A web page can point its own name at the
  * loopback address (DNS rebinding), but it cannot use one of these names. Browsers always send the header.
  */
-export function isOwnHost(header: string | undefined, configured: string): boolean {
+function isOwnHost(header: string | undefined, configured: string): boolean {
   if (header === undefined) return true;
   const host = header.toLowerCase().replace(/:\d+$/, '');
   return host === 'localhost' || host === '[::1]' || isLoopback(host) || host === configured.toLowerCase();
@@ -103,7 +103,7 @@ function isLoopback(host: string): boolean {
 }
 
 /** Whether two texts are equal, compared in constant time. */
-export function isEqual(one: string, other: string): boolean {
+function isEqual(one: string, other: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(one), hash(other));
 }
@@ -123,7 +123,7 @@ export interface OperationsTasks {
 export const taskPath = '/tasks/';
 
 /** Runs a task and answers with its events, one per line. The last line of a task that failed is `{"type":"error","message":…}`. */
-export async function answerTask(
+async function answerTask(
   { token, byName, signal }: OperationsTasks,
   request: IncomingMessage,
   response: ServerResponse,

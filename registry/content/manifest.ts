@@ -161,7 +161,7 @@ export function referencesOf(manifest: Manifest): Descriptor[] {
 }
 
 /** Foreign layers are stored elsewhere, because of their licence; clients do not push them. */
-export function isForeign({ mediaType }: Descriptor): boolean {
+function isForeign({ mediaType }: Descriptor): boolean {
   return mediaType.includes('.foreign.') || mediaType.includes('nondistributable');
 }
 

@@ -42,7 +42,7 @@ export type GcEvent = z.infer<typeof gcEvent>;
 export type GcSummary = z.infer<typeof collected>;
 
 /** The kinds of problems that a verification finds: see docs/garbage-collection.md. */
-export const problemKinds = [
+const problemKinds = [
   'blob-damaged',
   'blob-unreadable',
   'manifest-damaged',

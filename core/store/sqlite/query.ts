@@ -107,14 +107,14 @@ export function indexSql(collection: AnyCollection): Map<string, string> {
 }
 
 /** The name of an index in the database. */
-export function indexName(collection: string, index: string): string {
+function indexName(collection: string, index: string): string {
   assertName(collectionPattern, collection);
   assertName(fieldPattern, index);
   return `${collection}.${index}`;
 }
 
 /** The indexed expression of a field. The planner matches it with the index by its text. */
-export function fieldSql(field: string): string {
+function fieldSql(field: string): string {
   assertName(fieldPattern, field);
   if (field === 'id') return 'id';
   const at = `${documentColumn}, '$.${field}`;
@@ -125,7 +125,7 @@ export function fieldSql(field: string): string {
 }
 
 /** Converts a value for a comparison with an indexed field: an expression with one parameter, and the parameter's value. */
-export function comparable(value: Exclude<IndexValue, null>): { sql: string; parameter: SqlValue } {
+function comparable(value: Exclude<IndexValue, null>): { sql: string; parameter: SqlValue } {
   if (value instanceof Date) {
     const text = value.toISOString();
     // A year after 9999 begins with "+", which is before all digits; ":" is after them. One before 0 begins with "-".
@@ -143,7 +143,7 @@ export function comparable(value: Exclude<IndexValue, null>): { sql: string; par
  * Conditions for the start and end of the values of a type. `-9e999` is minus infinity, the start of all values but null: SQLite
  * does not search an index for `IS NOT NULL`.
  */
-export const typeBounds: Readonly<Record<IndexType | 'any', { readonly start: string; readonly end?: string }>> = {
+const typeBounds: Readonly<Record<IndexType | 'any', { readonly start: string; readonly end?: string }>> = {
   any: { start: '>= -9e999' },
   number: { start: '>= -9e999', end: "< ''" },
   string: { start: ">= ''", end: "< x''" },
