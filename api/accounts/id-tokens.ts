@@ -81,14 +81,12 @@ export class IdTokens {
   async #keysOf(issuer: string): Promise<KeySet> {
     const known = this.#keySets.get(issuer);
     if (known) return await known;
-    const keySet = discover(issuer);
-    this.#keySets.set(issuer, keySet);
-    try {
-      return await keySet;
-    } catch (error) {
+    const keySet = discover(issuer).catch((error: unknown) => {
       this.#keySets.delete(issuer);
       throw unreachable(issuer, error);
-    }
+    });
+    this.#keySets.set(issuer, keySet);
+    return await keySet;
   }
 }
 
