@@ -64,19 +64,21 @@ async function recorded(api: Api, endpoint: Endpoint, { action, call, handle }: 
   const record = await recordOf(api, endpoint, action, call);
   if (!record) return await handle();
   await api.store.insert(auditRecords, record);
-  const complete = async (status: number, details?: object) =>
-    void (await api.store.update(auditRecords, record.id, (current) => withStatus(current, status, details)));
-  try {
-    const result = await handle();
-    await complete(endpoint.status, endpoint.archive === 'request' ? imageIn(result) : {});
-    return result;
-  } catch (error) {
-    const status = error instanceof ApiError ? serviceErrors[error.code].status : 500;
-    await complete(status).catch((failure: unknown) =>
-      api.log.warn({ err: failure, request: record.request }, 'Cannot complete an audit record'),
-    );
+  // The response reports the outcome of the handler, even if the status cannot be recorded.
+  const complete = async (status: number, details?: object) => {
+    const change = (current: AuditRecord) => withStatus(current, status, details);
+    await api.store
+      .update(auditRecords, record.id, change)
+      .catch((error: unknown) =>
+        api.log.warn({ err: error, request: record.request }, 'Cannot complete an audit record'),
+      );
+  };
+  const result = await handle().catch(async (error: unknown) => {
+    await complete(error instanceof ApiError ? serviceErrors[error.code].status : 500);
     throw error;
-  }
+  });
+  await complete(endpoint.status, endpoint.archive === 'request' ? imageIn(result) : {});
+  return result;
 }
 
 /** The image in an uploaded archive, known only after the archive was read. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditRecords } from '../../model/audit.ts';
 import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
 import type { Browser } from '../testing/people.ts';
-import { steered } from '../../test/kit/ports/steered.ts';
+import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 import { connectPath, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
 
@@ -107,4 +107,18 @@ test('if the process dies during a change, the record of the change stays, witho
   const records = await dying.store.find(auditRecords, { index: 'byAccount', order: 'descending' });
   expect(records[0]).toMatchObject({ action: 'createService', details: { account: 'acme', name: 'lost' } });
   expect(records[0]?.status).toBeUndefined();
+});
+
+test('a change whose record cannot be completed is still answered as a success', async () => {
+  let isCut = false;
+  await using cut = await openTestApi({
+    storeOf: (store) =>
+      steered(store, {
+        onCall: unreachableWhile(({ method, collection }) => isCut && `${method} ${collection}` === 'update audit'),
+      }),
+  });
+  isCut = true;
+  expect((await cut.post('/v2/account/acme/service', { name: 'made' })).status).toBe(200);
+  const [record] = await cut.store.find(auditRecords, { index: 'byAccount', order: 'descending' });
+  expect([record?.details, record?.status]).toEqual([{ account: 'acme', name: 'made' }, undefined]);
 });
