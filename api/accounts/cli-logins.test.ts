@@ -122,6 +122,8 @@ describe('the log-in page', () => {
     expect([reply.status, reply.headers.get('set-cookie')]).toEqual([401, null]);
     expect(reply.body).toContain('The e-mail address or the password is wrong');
     expect((await send('/login', { user_email: '<script>', password })).body).not.toContain('<script>');
+    const unknownField = await send('/setup', { user_email: 'ada@example.com', password, code: 'x', more: 'y' });
+    expect([unknownField.status, unknownField.body]).toEqual([400, expect.stringContaining('The form: Unrecognized')]);
   });
 
   test('rejects a form of another site, JSON and a body that is too large', async () => {

@@ -109,7 +109,7 @@ function problemOf(error: unknown): { status: number; message: string } | undefi
   if (error instanceof BodyError) return { status: 400, message: error.message };
   if (!(error instanceof ZodError)) return undefined;
   const [issue] = error.issues;
-  return { status: 400, message: `${issue?.path.join('.') ?? 'The form'}: ${issue?.message ?? 'Not valid'}` };
+  return { status: 400, message: `${issue?.path.join('.') || 'The form'}: ${issue?.message ?? 'Not valid'}` };
 }
 
 function nextOf(value: unknown): string | undefined {
