@@ -29,12 +29,16 @@ export async function uploadArchive(
   const { headers, ...request } = transport.prepare('uploadImage', { path, query: { tag, image } });
   // Streams can only be sent while the response is not awaited, which the standard calls "half" duplex.
   const body = { body: archive, duplex: 'half' };
-  const response = await sendOnce(
-    transport,
-    { ...request, ...body, headers: { ...headers, 'content-type': type } },
-    signal,
-  );
-  return (await readJson(response)) as Image;
+  try {
+    const response = await transport.send(
+      { ...request, ...body, headers: { ...headers, 'content-type': type } },
+      signal,
+    );
+    return (await readJson(response)) as Image;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw problemOf(error);
+  }
 }
 
 export async function downloadArchive(
@@ -43,23 +47,15 @@ export async function downloadArchive(
   { signal, timeoutMs = transport.timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined },
 ): Promise<Response> {
   const { headers, ...request } = transport.prepare('imageArchive', { path });
-  return await sendOnce(transport, { ...request, headers: { ...headers, accept: '*/*' } }, signal, timeoutMs);
-}
-
-async function sendOnce(
-  transport: Transport,
-  request: Parameters<Transport['send']>[0],
-  signal: AbortSignal | undefined,
-  timeoutMs?: number,
-): Promise<Response> {
   const limit = newTimeLimit(`No response within ${timeoutMs} ms`, signal);
-  if (timeoutMs !== undefined) limit.restart(timeoutMs);
   try {
-    const response = await transport.send(request, limit.signal);
+    limit.restart(timeoutMs);
+    const response = await transport.send({ ...request, headers: { ...headers, accept: '*/*' } }, limit.signal);
     // The signal can still abort the body.
     limit.pause();
     return response;
   } catch (error) {
+    limit.end();
     signal?.throwIfAborted();
     throw problemOf(error, limit.signal);
   }

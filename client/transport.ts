@@ -72,7 +72,7 @@ export interface PreparedRequest {
 const longestDelayMs = 10_000;
 
 /** If the server asks for a longer wait, the call fails, so that the application can decide. */
-const longestRetryAfterMs = 60_000;
+export const longestRetryAfterMs = 60_000;
 
 /** Sends requests to one API. */
 export class Transport {
@@ -109,9 +109,10 @@ export class Transport {
         signal?.throwIfAborted();
         const problem = problemOf(error, limit.signal);
         const mayRetry = isRejected(problem) || (repeatable && isTemporary(problem));
-        if (!mayRetry || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
+        const { retryAfterMs = 0 } = problem;
+        if (!mayRetry || attempt > this.retries || retryAfterMs > longestRetryAfterMs) throw problem;
         if (!isRejected(problem)) onLost?.();
-        await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
+        await wait(retryAfterMs + this.backOffMs(attempt), signal);
       } finally {
         limit.end();
       }
@@ -150,9 +151,9 @@ export class Transport {
   }
 
   /** Sends a request once, and resolves with the response when its head has arrived. Rejects with the error that it reports. */
-  async send({ url, ...request }: PreparedRequest, signal: AbortSignal): Promise<Response> {
+  async send({ url, ...request }: PreparedRequest, signal: AbortSignal | undefined): Promise<Response> {
     // A redirect would turn POST into GET, and might lead to another host.
-    const response = await this.#fetch(url, { ...request, redirect: 'manual', signal });
+    const response = await this.#fetch(url, { ...request, redirect: 'manual', signal: signal ?? null });
     if (!response.ok) throw await errorOf(response);
     return response;
   }
@@ -164,9 +165,9 @@ export class Transport {
   }
 }
 
-/** The error of an attempt. `limit` is the signal of its time limit. */
-export function problemOf(error: unknown, limit: AbortSignal): BerthError {
-  if (limit.aborted && limit.reason instanceof BerthError) return limit.reason;
+/** The error of an attempt. `limit` is the signal of its time limit, if it has one. */
+export function problemOf(error: unknown, limit?: AbortSignal): BerthError {
+  if (limit?.reason instanceof BerthError) return limit.reason;
   if (error instanceof BerthError) return error;
   return new BerthError('Unreachable', 'No response from the API. Check the address and the network', { cause: error });
 }
