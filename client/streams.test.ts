@@ -207,6 +207,14 @@ describe('logs', () => {
     expect((await listed(berth.logs(backend))).map(({ line }) => line)).toEqual(['line 0']);
     expect(waits).toHaveLength(1);
   });
+
+  test('are not retried after a Retry-After of an hour', async () => {
+    const waits = skipWaits(3_600_000);
+    const headers = { 'retry-after': '3600' };
+    const berth = new BerthClient({ url: api.base, fetch: async () => new Response(null, { status: 503, headers }) });
+    await expect(listed(berth.logs('any'))).rejects.toMatchObject({ status: 503, retryAfterMs: 3_600_000 });
+    expect(waits).toEqual([]);
+  });
 });
 
 test('metrics arrive until the backend has ended', async () => {
