@@ -3,21 +3,17 @@
  * do this at the same time, because each deletion checks the document. What belongs to a backend is deleted before the backend, so
  * that after a crash the next pass finds the backend, and through it the rest.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Counter } from 'prom-client';
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
 import { MetricGroup } from '../../core/metrics/metric-group.ts';
-import type { Collection, StoredDocument } from '../../core/store/store.ts';
+import type { Collection, Scan, StoredDocument } from '../../core/store/store.ts';
 import { accessTokens } from '../../model/access-token.ts';
 import { auditRecords } from '../../model/audit.ts';
 import { attemptBuckets } from '../../model/attempts.ts';
 import { backends } from '../../model/backend.ts';
-import type { Backend } from '../../model/backend.ts';
 import { cliLogins } from '../../model/cli-login.ts';
 import { deletableKeysBefore, isKeyDeletable, keys } from '../../model/key.ts';
-import type { Key } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
-import type { Node } from '../../model/node.ts';
 import { endedRouteMs, routes } from '../../model/route.ts';
 import { proxies, traffic } from '../../model/traffic.ts';
 import { usedIdTokens } from '../../model/used-id-token.ts';
@@ -117,67 +113,56 @@ export class Retention implements AsyncDisposable {
   async #deleteRoutesOfEnded(now: Date, deleted: Deleted): Promise<void> {
     const to = new Date(now.getTime() - endedRouteMs);
     const after = this.#routesDeletedUntil ?? new Date(to.getTime() - firstLookBackMs);
-    const batch: string[] = [];
-    const deleteBatch = async () =>
-      await Promise.all(batch.splice(0).map(async (id) => await this.#deleteRoutes(id, deleted)));
-    for await (const { id } of this.#deps.store.scan(backends, { index: 'byEnd', range: { after, to }, batchSize })) {
-      this.#closing.signal.throwIfAborted();
-      if (batch.push(id) === batchSize) await deleteBatch();
+    for await (const batch of this.#batches(backends, { index: 'byEnd', range: { after, to } })) {
+      await Promise.all(batch.map(async ({ id }) => await this.#deleteRoutes(id, deleted)));
     }
-    await deleteBatch();
     this.#routesDeletedUntil = to;
   }
 
   async #deleteBackends(before: Date, deleted: Deleted): Promise<void> {
-    const { store } = this.#deps;
-    await this.#inBatches<Backend>(deleted, 'backends', {
-      find: async () => await store.find(backends, { index: 'byEnd', range: { before }, limit: batchSize }),
-      remove: async ({ id }) => {
-        await this.#deleteRoutes(id, deleted);
-        await this.#deleteTraffic(id, deleted);
-        return await store.delete(backends, id, ({ live }) => !live);
-      },
+    const expired = this.#batches(backends, { index: 'byEnd', range: { before } });
+    await this.#deleteFrom(expired, { what: 'backends', deleted }, async ({ id }) => {
+      await this.#deleteRoutes(id, deleted);
+      await this.#deleteTraffic(id, deleted);
+      return await this.#deps.store.delete(backends, id, ({ live }) => !live);
     });
   }
 
   async #deleteRoutes(backend: string, deleted: Deleted): Promise<void> {
-    const { store } = this.#deps;
-    await this.#inBatches(deleted, 'routes', {
-      find: async () => await store.find(routes, { index: 'byBackend', equals: { backend }, limit: batchSize }),
+    const ofBackend = this.#batches(routes, { index: 'byBackend', equals: { backend } });
+    await this.#deleteFrom(
+      ofBackend,
+      { what: 'routes', deleted },
       // The route of a key may lead to the next holder by now.
-      remove: async ({ id }) => await store.delete(routes, id, (route) => route.backend === backend),
-    });
+      async ({ id }) => await this.#deps.store.delete(routes, id, (route) => route.backend === backend),
+    );
   }
 
   async #deleteTraffic(backend: string, deleted: Deleted): Promise<void> {
-    const { store } = this.#deps;
-    await this.#inBatches(deleted, 'traffic', {
-      find: async () => await store.find(traffic, { index: 'byBackend', equals: { backend }, limit: batchSize }),
-      remove: async ({ id }) => await store.delete(traffic, id),
-    });
+    const ofBackend = this.#batches(traffic, { index: 'byBackend', equals: { backend } });
+    await this.#deleteFrom(
+      ofBackend,
+      { what: 'traffic', deleted },
+      async ({ id }) => await this.#deps.store.delete(traffic, id),
+    );
   }
 
   async #deleteKeys(now: Date, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    const before = deletableKeysBefore(now);
-    await this.#inBatches<Key>(deleted, 'keys', {
-      find: async () => await store.find(keys, { index: 'byLease', range: { before }, limit: batchSize }),
-      remove: async ({ id, backend }) => {
-        if ((await store.get(backends, backend))?.live) return false;
-        return await store.delete(keys, id, (key) => key.backend === backend && isKeyDeletable(key, now));
-      },
+    const lapsed = this.#batches(keys, { index: 'byLease', range: { before: deletableKeysBefore(now) } });
+    await this.#deleteFrom(lapsed, { what: 'keys', deleted }, async ({ id, backend }) => {
+      if ((await store.get(backends, backend))?.live) return false;
+      return await store.delete(keys, id, (key) => key.backend === backend && isKeyDeletable(key, now));
     });
   }
 
   async #deleteNodes(before: Date, deleted: Deleted): Promise<void> {
     const { store } = this.#deps;
-    await this.#inBatches<Node>(deleted, 'nodes', {
-      find: async () => await store.find(nodes, { index: 'byLease', range: { before }, limit: batchSize }),
-      remove: async ({ id }) => {
-        // The orphan reaper needs the node to end its backends as lost.
-        const live = await store.find(backends, { index: 'byNode', equals: { node: id, live: true }, limit: 1 });
-        return live.length === 0 && (await store.delete(nodes, id, ({ leaseUntil }) => leaseUntil < before));
-      },
+    const dead = this.#batches(nodes, { index: 'byLease', range: { before } });
+    await this.#deleteFrom(dead, { what: 'nodes', deleted }, async ({ id }) => {
+      // The orphan reaper needs the node to end its backends as lost.
+      const live = await store.find(backends, { index: 'byNode', equals: { node: id, live: true }, limit: 1 });
+      return live.length === 0 && (await store.delete(nodes, id, ({ leaseUntil }) => leaseUntil < before));
     });
   }
 
@@ -187,30 +172,37 @@ export class Retention implements AsyncDisposable {
     what: keyof Deleted,
     { before, deleted }: { before: Date; deleted: Deleted },
   ): Promise<void> {
-    const { store } = this.#deps;
-    await this.#inBatches<T>(deleted, what, {
-      find: async () => await store.find(collection, { index: 'byEnd', range: { before }, limit: batchSize }),
-      remove: async ({ id }) => await store.delete(collection, id),
-    });
+    const ended = this.#batches(collection, { index: 'byEnd', range: { before } });
+    await this.#deleteFrom(ended, { what, deleted }, async ({ id }) => await this.#deps.store.delete(collection, id));
   }
 
-  /** Finds and deletes documents in batches, until there are no more, or none of a batch can be deleted yet. */
-  async #inBatches<T extends StoredDocument>(
-    deleted: Deleted,
-    what: keyof Deleted,
-    steps: { readonly find: () => Promise<T[]>; readonly remove: (document: T) => Promise<boolean> },
+  /** Deletes documents batch by batch. `remove` returns whether it has deleted a document: some must be kept for now. */
+  async #deleteFrom<T extends StoredDocument>(
+    batches: AsyncIterable<T[]>,
+    { what, deleted }: { what: keyof Deleted; deleted: Deleted },
+    remove: (document: T) => Promise<boolean>,
   ): Promise<void> {
-    for (;;) {
-      this.#closing.signal.throwIfAborted();
-      const found = await steps.find();
-      const removed = await Promise.all(found.map(steps.remove));
-      const count = removed.filter(Boolean).length;
+    for await (const batch of batches) {
+      const count = (await Promise.all(batch.map(remove))).filter(Boolean).length;
       deleted[what] += count;
       this.#counter.inc({ what }, count);
-      if (found.length < batchSize || count === 0) return;
-      // Lets requests that have arrived meanwhile run first.
-      await nextTurn();
     }
+  }
+
+  /** Scans documents in batches, the last of which may be empty. Throws when the API closes. */
+  async *#batches<T extends StoredDocument, Index extends string>(
+    collection: Collection<T, Index>,
+    scan: Scan<T, Index>,
+  ): AsyncGenerator<T[], void, undefined> {
+    let batch: T[] = [];
+    for await (const document of this.#deps.store.scan(collection, { ...scan, batchSize })) {
+      if (batch.push(document) < batchSize) continue;
+      this.#closing.signal.throwIfAborted();
+      yield batch;
+      batch = [];
+    }
+    this.#closing.signal.throwIfAborted();
+    yield batch;
   }
 }
 
