@@ -60,7 +60,7 @@ export type Scope = 'read' | 'connect' | 'push' | 'deploy' | 'manage';
 export type ServiceName = string;
 
 export type SetUpRequest = {
-  /** The set-up code that the first start has printed */
+  /** The set-up code, which the first start writes to the file `setup-code` of its data folder */
   code: string;
   user_email: UserEmail;
   password: Password;
@@ -720,7 +720,7 @@ export interface Endpoints {
     body: undefined;
     answer: Ok;
   };
-  /** Create the first administrator with the set-up code that the first start has printed */
+  /** Create the first administrator with the set-up code, which the first start writes to its data folder */
   setUp: {
     path: undefined;
     query: undefined;

@@ -43,7 +43,7 @@ export class Users extends EndpointGroup {
 
 /** Log-ins of browsers and command lines. In a browser, the session is a cookie, and the client needs no access token. */
 export class LogIns extends EndpointGroup {
-  /** Creates the first administrator with the code that the first start has printed. */
+  /** Creates the first administrator with the set-up code, which the first start writes to its data folder. */
   async setUp(request: SetUpRequest, options?: CallOptions): Promise<void> {
     await this.transport.json('setUp', { path: undefined, body: request }, options);
   }

@@ -50,7 +50,7 @@ export const accountEndpoints = {
     errors: ['AccountNotFound', 'TokenNotFound'],
   }),
   setUp: post('/v2/setup', {
-    summary: 'Create the first administrator with the set-up code that the first start has printed',
+    summary: 'Create the first administrator with the set-up code, which the first start writes to its data folder',
     access: 'proof',
     body: setUpRequest,
     errors: ['Forbidden', 'TooManyRequests'],

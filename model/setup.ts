@@ -1,4 +1,4 @@
-/** The first administrator, created with a one-time set-up code that the first start prints, or by the configuration. */
+/** The first administrator, created with a one-time set-up code of the first start, or by the configuration. */
 import { createHash, randomInt } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
@@ -16,7 +16,7 @@ interface SetupClaim {
 interface Setup {
   /** Always `setupId`. */
   readonly id: string;
-  /** The hashes of the codes that API processes have printed. */
+  /** The hashes of the codes that API processes have written to their data folders. */
   readonly codeHashes: readonly string[];
   /** The account that the administrator becomes owner of. */
   readonly account: string;
@@ -27,7 +27,7 @@ export const setups: Collection<Setup> = { name: 'setups', indexes: {} };
 
 const setupId = 'first-administrator';
 
-/** Each API process with a separate data folder prints a code. More codes replace the oldest. */
+/** Each API process with a separate data folder creates a code. More codes replace the oldest. */
 const maxCodes = 16;
 
 /** Without letters and digits that look alike. */
