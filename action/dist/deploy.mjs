@@ -549,7 +549,6 @@ const endpoints = {
 };
 // client/transport.ts
 const longestDelayMs = 1e4;
-const longestRetryAfterMs = 6e4;
 var Transport = class {
 	#url;
 	#token;
@@ -575,9 +574,11 @@ var Transport = class {
 			} catch (error) {
 				signal?.throwIfAborted();
 				const problem = problemOf(error, limit.signal);
-				if (!(isRejected(problem) || repeatable && isTemporary(problem)) || attempt > this.retries || (problem.retryAfterMs ?? 0) > longestRetryAfterMs) throw problem;
+				const mayRetry = isRejected(problem) || repeatable && isTemporary(problem);
+				const { retryAfterMs = 0 } = problem;
+				if (!mayRetry || attempt > this.retries || retryAfterMs > 6e4) throw problem;
 				if (!isRejected(problem)) onLost?.();
-				await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
+				await wait(retryAfterMs + this.backOffMs(attempt), signal);
 			} finally {
 				limit.end();
 			}
@@ -619,7 +620,7 @@ var Transport = class {
 		const response = await this.#fetch(url, {
 			...request,
 			redirect: "manual",
-			signal
+			signal: signal ?? null
 		});
 		if (!response.ok) throw await errorOf(response);
 		return response;
@@ -630,7 +631,7 @@ var Transport = class {
 	}
 };
 function problemOf(error, limit) {
-	if (limit.aborted && limit.reason instanceof BerthError) return limit.reason;
+	if (limit?.reason instanceof BerthError) return limit.reason;
 	if (error instanceof BerthError) return error;
 	return new BerthError("Unreachable", "No response from the API. Check the address and the network", { cause: error });
 }
@@ -682,33 +683,36 @@ async function uploadArchive(transport, path, { archive, type = "application/x-t
 		body: archive,
 		duplex: "half"
 	};
-	return await readJson(await sendOnce(transport, {
-		...request,
-		...body,
-		headers: {
-			...headers,
-			"content-type": type
-		}
-	}, signal));
+	try {
+		return await readJson(await transport.send({
+			...request,
+			...body,
+			headers: {
+				...headers,
+				"content-type": type
+			}
+		}, signal));
+	} catch (error) {
+		signal?.throwIfAborted();
+		throw problemOf(error);
+	}
 }
 async function downloadArchive(transport, path, { signal, timeoutMs = transport.timeoutMs }) {
 	const { headers, ...request } = transport.prepare("imageArchive", { path });
-	return await sendOnce(transport, {
-		...request,
-		headers: {
-			...headers,
-			accept: "*/*"
-		}
-	}, signal, timeoutMs);
-}
-async function sendOnce(transport, request, signal, timeoutMs) {
 	const limit = newTimeLimit(`No response within ${timeoutMs} ms`, signal);
-	if (timeoutMs !== void 0) limit.restart(timeoutMs);
 	try {
-		const response = await transport.send(request, limit.signal);
+		limit.restart(timeoutMs);
+		const response = await transport.send({
+			...request,
+			headers: {
+				...headers,
+				accept: "*/*"
+			}
+		}, limit.signal);
 		limit.pause();
 		return response;
 	} catch (error) {
+		limit.end();
 		signal?.throwIfAborted();
 		throw problemOf(error, limit.signal);
 	}
@@ -798,8 +802,9 @@ async function* followEvents(transport, { name, input, isComplete, signal, after
 			signal?.throwIfAborted();
 			const problem = problemOf(error, limit.signal);
 			failures += 1;
-			if (!isTemporary(problem) || failures > transport.retries) throw problem;
-			await wait(problem.retryAfterMs ?? 0, signal);
+			const { retryAfterMs = 0 } = problem;
+			if (!(isTemporary(problem) && retryAfterMs <= 6e4) || failures > transport.retries) throw problem;
+			await wait(retryAfterMs, signal);
 		} finally {
 			limit.end();
 		}
