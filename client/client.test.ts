@@ -68,12 +68,6 @@ async function addService(name: string): Promise<string> {
   return `acme/${name}`;
 }
 
-async function listed<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
 test('connects, waits until the backend is ready, and stops it', async () => {
   const berth = clientOf();
   const connection = await berth.connect('acme/draw', { key: 'room-1' });
@@ -98,7 +92,7 @@ describe('retries', () => {
     const service = await addService('keyed');
     const connection = await clientOf({ fetch }).connect(service, { key: 'room-1' });
     expect(sent).toHaveLength(2);
-    const [only, ...others] = await listed(clientOf().backends(service));
+    const [only, ...others] = await Array.fromAsync(clientOf().backends(service));
     expect([only?.id, others]).toEqual([connection.backend_id, []]);
   });
 
@@ -107,7 +101,7 @@ describe('retries', () => {
     const service = await addService('keyless');
     const error = await errorOf(clientOf({ fetch }).connect(service));
     expect([error.code, error.status, sent.length]).toEqual(['Unreachable', undefined, 1]);
-    expect(await listed(clientOf().backends(service))).toHaveLength(1);
+    expect(await Array.fromAsync(clientOf().backends(service))).toHaveLength(1);
   });
 
   test.each([
@@ -268,7 +262,7 @@ describe('lists', () => {
     const services = clientOf({ fetch }).services('acme', { pageSize: 1 });
     expect([(await services.next()).value, (await services.next()).value]).toEqual(['1', '2']);
     expect(sent).toHaveLength(2);
-    const rest = await listed(services);
+    const rest = await Array.fromAsync(services);
     expect(rest.slice(0, 1)).toEqual(['3']);
     expect(sent).toHaveLength(2 + rest.length);
   });
@@ -278,11 +272,11 @@ describe('lists', () => {
     const service = await addService('listed');
     const made: string[] = [];
     for (const key of ['a', 'b', 'c']) made.unshift((await berth.connect(service, { key })).backend_id);
-    expect((await listed(berth.backends(service, { pageSize: 2 }))).map(({ id }) => id)).toEqual(made);
-    const running = (await listed(berth.runningBackends('acme', { pageSize: 2 }))).map(({ id }) => id);
+    expect((await Array.fromAsync(berth.backends(service, { pageSize: 2 }))).map(({ id }) => id)).toEqual(made);
+    const running = (await Array.fromAsync(berth.runningBackends('acme', { pageSize: 2 }))).map(({ id }) => id);
     expect(running.filter((id) => made.includes(id))).toEqual(made);
-    expect(await listed(berth.backends(service, { end: new Date(0) }))).toEqual([]);
-    expect((await listed(berth.images(service))).map(({ tag }) => tag)).toEqual(['latest']);
+    expect(await Array.fromAsync(berth.backends(service, { end: new Date(0) }))).toEqual([]);
+    expect((await Array.fromAsync(berth.images(service))).map(({ tag }) => tag)).toEqual(['latest']);
   });
 });
 

@@ -49,12 +49,6 @@ function endpointOf(method: string, path: string): keyof typeof endpoints {
   return first[0] as keyof typeof endpoints;
 }
 
-async function listed<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
 async function codeOf(call: Promise<unknown>): Promise<string> {
   const error: unknown = await call.then(
     () => undefined,
@@ -65,7 +59,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 
 test('services, environments, settings and spawn tokens', async () => {
   await berth.createService('acme/new');
-  expect(await listed(berth.services('acme'))).toEqual(['draw', 'new']);
+  expect(await Array.fromAsync(berth.services('acme'))).toEqual(['draw', 'new']);
   await berth.environments.create('acme/new', { name: 'staging' });
   expect((await berth.environments.list('acme/new')).map(({ name }) => name)).toEqual(['default', 'staging']);
   expect((await berth.service('acme/new')).name).toBe('new');
@@ -75,7 +69,7 @@ test('services, environments, settings and spawn tokens', async () => {
   expect(await codeOf(berth.downloadImage('acme/draw', digestOf('a')))).toBe('ImagesElsewhere');
   await berth.setImage('acme/draw', 'latest');
   await berth.setImage('acme/draw', 'latest', { environment: 'default' });
-  expect(await listed(berth.images('acme/draw'))).toHaveLength(1);
+  expect(await Array.fromAsync(berth.images('acme/draw'))).toHaveLength(1);
   await berth.settings.change('acme/new', { port: 3000, env: { A: '1' }, secrets: { PASSWORD: 'hunter2' } });
   const settings = await berth.settings.get('acme/new');
   expect(settings).toMatchObject({ port: 3000, env: { A: '1' }, secrets: ['PASSWORD'] });
@@ -97,15 +91,15 @@ test('backends', async () => {
   expect((await berth.status(id)).status).toBe('ready');
   expect((await berth.waitUntilReady(id)).status).toBe('ready');
   expect((await berth.backend(id)).id).toBe(id);
-  expect((await listed(berth.backends('acme/draw'))).map((each) => each.id)).toContain(id);
-  expect((await listed(berth.runningBackends('acme'))).map((each) => each.id)).toContain(id);
+  expect((await Array.fromAsync(berth.backends('acme/draw'))).map((each) => each.id)).toContain(id);
+  expect((await Array.fromAsync(berth.runningBackends('acme'))).map((each) => each.id)).toContain(id);
   expect(await berth.traffic(id)).toMatchObject({ backend_id: id, requests: 0, counted_at: null });
   for await (const { line } of berth.logs(id)) {
     expect(line).toBe('a line');
     break;
   }
   // The node of this test has no metrics.
-  await listed(berth.metrics(id, { signal: AbortSignal.timeout(200) })).catch(() => {});
+  await Array.fromAsync(berth.metrics(id, { signal: AbortSignal.timeout(200) })).catch(() => {});
   const stopping = berth.stop(id);
   // The API answers when the node has begun to stop the backend, as the test does here, or a while later.
   await expect.poll(async () => (await api.store.get(backends, id))?.stop).toBeDefined();
@@ -119,7 +113,9 @@ test('backends', async () => {
 
 test('accounts, members, tokens and trust rules', async () => {
   await admin.accounts.create({ name: 'beta' });
-  expect((await listed(admin.accounts.list())).map(({ name }) => name)).toEqual(expect.arrayContaining(['beta']));
+  expect((await Array.fromAsync(admin.accounts.list())).map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['beta']),
+  );
   await addUser(api, 'ada@example.com', 'others', 'owner');
   await admin.accounts.setMember('beta', { user_email: 'ada@example.com', role: 'viewer' });
   expect(await admin.accounts.members('beta')).toContainEqual(expect.objectContaining({ role: 'viewer' }));
@@ -128,14 +124,18 @@ test('accounts, members, tokens and trust rules', async () => {
   expect(await admin.accounts.limits('beta')).toMatchObject({ running_backends: 5 });
   const { id, token } = await admin.tokens.create('beta', { name: 'CI', scopes: ['push'] });
   expect(token).toMatch(/^beta\./);
-  expect((await listed(admin.tokens.list('beta'))).map((each) => each.id)).toContain(id);
+  expect((await Array.fromAsync(admin.tokens.list('beta'))).map((each) => each.id)).toContain(id);
   await admin.tokens.revoke('beta', id);
   const rule = await admin.trustRules.create('beta', { repository: 'acme/draw' });
-  expect((await listed(admin.trustRules.list('beta'))).map((each) => each.id)).toEqual([rule.id]);
+  expect((await Array.fromAsync(admin.trustRules.list('beta'))).map((each) => each.id)).toEqual([rule.id]);
   expect(await codeOf(admin.trustRules.exchange('beta', 'no token'))).toBe('Unauthorized');
   await admin.trustRules.delete('beta', rule.id);
-  expect((await listed(admin.accounts.audit('beta'))).map(({ action }) => action)).toContain('deleteTrustRule');
-  expect((await listed(admin.accounts.platformAudit())).map(({ action }) => action)).toContain('createAccount');
+  expect((await Array.fromAsync(admin.accounts.audit('beta'))).map(({ action }) => action)).toContain(
+    'deleteTrustRule',
+  );
+  expect((await Array.fromAsync(admin.accounts.platformAudit())).map(({ action }) => action)).toContain(
+    'createAccount',
+  );
 });
 
 test('a controller can be passed as the options of any method', async () => {
@@ -150,7 +150,7 @@ test('a controller can be passed as the options of any method', async () => {
 test('users and log-ins', async () => {
   const { url } = await admin.users.create({ user_email: 'new@example.com' });
   expect(await admin.users.invite('new@example.com')).not.toEqual(url);
-  expect((await listed(admin.users.list())).map((each) => each.user_email)).toContain('new@example.com');
+  expect((await Array.fromAsync(admin.users.list())).map((each) => each.user_email)).toContain('new@example.com');
   await admin.users.update('new@example.com', { disabled: true });
   const invitation = { user_email: 'new@example.com', code: 'wrong', password };
   expect(await codeOf(admin.logIns.acceptInvitation(invitation))).toBe('Forbidden');
@@ -161,7 +161,7 @@ test('users and log-ins', async () => {
   expect(session.user_is_admin).toBe(true);
   await admin.logIns.logOut(session.uuid);
   await admin.logIns.logOutOthers();
-  expect((await listed(admin.logIns.list())).map((each) => each.is_current)).toEqual([true]);
+  expect((await Array.fromAsync(admin.logIns.list())).map((each) => each.is_current)).toEqual([true]);
   const wrong = { current_password: 'wrong', new_password: 'another password' };
   expect(await codeOf(admin.logIns.changePassword(wrong))).toBe('Unauthorized');
   const { token } = await browser.logIns.beginCli();

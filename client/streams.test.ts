@@ -79,14 +79,8 @@ async function started(): Promise<string> {
   return backend;
 }
 
-async function listed<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
 async function statusesOf(berth: BerthClient, backend: string): Promise<string[]> {
-  return (await listed(berth.statuses(backend))).map(({ status }) => status);
+  return (await Array.fromAsync(berth.statuses(backend))).map(({ status }) => status);
 }
 
 describe('statuses', () => {
@@ -166,7 +160,7 @@ describe('logs', () => {
       await api.change(backend, ended);
       nodeWithLines();
       const { berth, opened } = clientWithCuts({ after: 1, how });
-      const lines = (await listed(berth.logs(backend))).map(({ line }) => line);
+      const lines = (await Array.fromAsync(berth.logs(backend))).map(({ line }) => line);
       expect(lines).toEqual(['line 0', 'line 1', 'line 2']);
       expect(opened.slice(0, 2)).toEqual([null, position(0)]);
     },
@@ -190,7 +184,9 @@ describe('logs', () => {
     await api.change(backend, ended);
     nodeWithLines();
     const { berth } = clientWithCuts();
-    expect(await listed(berth.logs(backend, { after: position(1) }))).toEqual([{ id: position(2), line: 'line 2' }]);
+    expect(await Array.fromAsync(berth.logs(backend, { after: position(1) }))).toEqual([
+      { id: position(2), line: 'line 2' },
+    ]);
   });
 
   test('are retried after Retry-After while the node is busy', async () => {
@@ -204,7 +200,7 @@ describe('logs', () => {
     };
     const { berth } = clientWithCuts();
     const waits = skipWaits(2_000);
-    expect((await listed(berth.logs(backend))).map(({ line }) => line)).toEqual(['line 0']);
+    expect((await Array.fromAsync(berth.logs(backend))).map(({ line }) => line)).toEqual(['line 0']);
     expect(waits).toHaveLength(1);
   });
 
@@ -212,7 +208,7 @@ describe('logs', () => {
     const waits = skipWaits(3_600_000);
     const headers = { 'retry-after': '3600' };
     const berth = new BerthClient({ url: api.base, fetch: async () => new Response(null, { status: 503, headers }) });
-    await expect(listed(berth.logs('any'))).rejects.toMatchObject({ status: 503, retryAfterMs: 3_600_000 });
+    await expect(Array.fromAsync(berth.logs('any'))).rejects.toMatchObject({ status: 503, retryAfterMs: 3_600_000 });
     expect(waits).toEqual([]);
   });
 });
@@ -234,7 +230,7 @@ test('a stream that continues after the last status of a backend that has ended 
   const { berth, opened } = clientWithCuts();
   const id = await started();
   await api.change(id, ended);
-  const after = String((await listed(berth.statuses(id))).length - 1);
-  expect(await listed(berth.statuses(id, { after }))).toEqual([]);
+  const after = String((await Array.fromAsync(berth.statuses(id))).length - 1);
+  expect(await Array.fromAsync(berth.statuses(id, { after }))).toEqual([]);
   expect(opened).toEqual([null, after]);
 });

@@ -16,6 +16,7 @@ import {
 } from './backend.ts';
 import type { Backend } from './backend.ts';
 import { ApiError } from './api-error.ts';
+import { backendPlan } from './testing/backend-plan.ts';
 
 const start = new Date('2026-01-01T00:00:00.000Z');
 const later = (seconds: number) => new Date(start.getTime() + seconds * 1000);
@@ -23,21 +24,7 @@ const address = { host: '10.1.0.2', port: 8080 };
 const onItsOwn = { kind: null, reason: null, exitCode: 0 };
 
 function scheduled(): Backend {
-  return newBackend(
-    {
-      id: 'abcdefghijkl',
-      account: 'acme',
-      service: 'draw',
-      environment: 'default',
-      cluster: 'default',
-      imageDigest: `sha256:${'0'.repeat(64)}`,
-      env: { SECRET: 'x' },
-      limits: {},
-      maxIdleSeconds: 300,
-      port: 8080,
-    },
-    start,
-  );
+  return newBackend(backendPlan({ env: { SECRET: 'x' } }), start);
 }
 
 function ready(): Backend {

@@ -14,20 +14,14 @@ import {
   renewKey,
   softStopBeforeMs,
 } from './key.ts';
+import { backendPlan } from './testing/backend-plan.ts';
 
 const start = new Date('2026-01-01T00:00:00.000Z');
 const after = (ms: number) => new Date(start.getTime() + ms);
 const key = claimKey(undefined, 'acme/draw/room-1', 'first', start);
 
 function backend(change: (fresh: Backend) => Backend = (fresh) => fresh): Backend {
-  const plan = {
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: 'sha256:0',
-  };
-  return change(newBackend({ ...plan, id: 'first', limits: {}, maxIdleSeconds: 300, port: 8080 }, start));
+  return change(newBackend(backendPlan({ id: 'first' }), start));
 }
 
 describe('a key', () => {

@@ -2,15 +2,15 @@ import { expect, test } from 'vitest';
 import { assign, becomeTerminated, newBackend } from './backend.ts';
 import type { Backend } from './backend.ts';
 import { likelyNodes } from './likely-nodes.ts';
+import { backendPlan } from './testing/backend-plan.ts';
 
 const now = new Date('2026-03-10T12:00:00Z');
 const environment = { name: 'default', imageTag: 'latest', cluster: 'main', createdAt: now };
 
 function spawned(node: string | undefined, about: { days?: number; ended?: boolean } & Partial<Backend> = {}): Backend {
   const { days = 0, ended = true, ...more } = about;
-  const plan = { id: 'b', account: 'acme', service: 'draw', environment: 'default', cluster: 'main', limits: {} };
   const createdAt = new Date(now.getTime() - days * 24 * 60 * 60 * 1000);
-  const fresh = newBackend({ ...plan, imageDigest: 'sha256:0', maxIdleSeconds: 1, port: 8080, ...more }, createdAt);
+  const fresh = newBackend(backendPlan({ cluster: 'main', ...more }), createdAt);
   const claimed = node === undefined ? fresh : assign(fresh, node);
   return ended ? becomeTerminated(claimed, { kind: null, reason: null, exitCode: 0 }, now) : claimed;
 }

@@ -2,24 +2,12 @@ import { expect, test } from 'vitest';
 import type { TerminationReason } from '../contract/statuses.ts';
 import { advance, becomeReady, beginStop, becomeTerminated, newBackend, requestStop } from './backend.ts';
 import type { Backend } from './backend.ts';
+import { backendPlan } from './testing/backend-plan.ts';
 import { currentV1State, v1States } from './v1-state.ts';
 
 const at = (second: number) => new Date(second * 1000);
 
-const backend = newBackend(
-  {
-    id: 'backend00001',
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'main',
-    imageDigest: `sha256:${'a'.repeat(64)}`,
-    limits: {},
-    maxIdleSeconds: 300,
-    port: 8080,
-  },
-  at(0),
-);
+const backend = newBackend(backendPlan(), at(0));
 
 const loading = advance(backend, 'loading', at(1));
 const starting = advance(loading, 'starting', at(2));

@@ -9,6 +9,7 @@ import type { Backend } from '../../model/backend.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { keyId, keys } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { OrphanReaper } from './orphan-reaper.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
@@ -25,15 +26,8 @@ beforeAll(async () => {
 afterAll(() => closing.disposeAsync());
 
 async function insertBackend(ageSeconds: number, node?: string): Promise<string> {
-  const plan = {
-    account: 'acme',
-    service: 'draw',
-    environment: 'default',
-    cluster: 'default',
-    imageDigest: 'sha256:0',
-  };
   const createdAt = new Date(Date.now() - ageSeconds * 1000);
-  const backend = newBackend({ ...plan, id: newBackendId(), limits: {}, maxIdleSeconds: 1, port: 8080 }, createdAt);
+  const backend = newBackend(backendPlan({ id: newBackendId() }), createdAt);
   await store.insert(backends, node === undefined ? backend : assign(backend, node));
   return backend.id;
 }

@@ -14,6 +14,7 @@ import { newBackendId } from '../../model/ids.ts';
 import { imageId, images } from '../../model/image.ts';
 import { nodes } from '../../model/node.ts';
 import { newService, services } from '../../model/service.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { Prefetcher } from './prefetch.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
@@ -51,9 +52,8 @@ async function consumeJobs(id: string): Promise<void> {
 }
 
 async function spawnOn(node: string, service = 'draw'): Promise<void> {
-  const plan = { account: 'acme', service, environment: 'default', cluster: 'main', imageDigest: 'sha256:0' };
   const id = newBackendId();
-  const backend = newBackend({ ...plan, id, limits: {}, maxIdleSeconds: 1, port: 8080 }, await store.now());
+  const backend = newBackend(backendPlan({ id, service, cluster: 'main' }), await store.now());
   await store.insert(backends, assign(backend, node));
 }
 

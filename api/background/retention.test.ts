@@ -9,7 +9,7 @@ import type { Store } from '../../core/store/store.ts';
 import { describeOnMongo } from '../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../test/kit/servers/mongodb.ts';
 import { steered } from '../../test/kit/ports/steered.ts';
-import { accessTokenDocument, accessTokens, newAccessToken, revoke } from '../../model/access-token.ts';
+import { accessTokenDocument, accessTokens, newSecret, revoke } from '../../model/access-token.ts';
 import { assign, backends, becomeTerminated, newBackend } from '../../model/backend.ts';
 import { modelCollections } from '../../model/collections.ts';
 import { newBackendId } from '../../model/ids.ts';
@@ -17,6 +17,7 @@ import { claimKey, keyId, keys } from '../../model/key.ts';
 import { nodes } from '../../model/node.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { proxies, traffic } from '../../model/traffic.ts';
+import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { Retention } from './retention.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
@@ -50,7 +51,7 @@ function declare(open: (parts: AsyncDisposableStack) => Promise<Store>): void {
   retentionTest('a token that has ended stays in lists for 30 days', async ({ fixture }) => {
     const { store, clock, pass } = fixture;
     const tokenOf = (name: string) =>
-      accessTokenDocument(newAccessToken(), { account: 'acme', name, scopes: ['read'] }, clock.now());
+      accessTokenDocument(newSecret('access'), { account: 'acme', name, scopes: ['read'] }, clock.now());
     const [kept, revoked] = [tokenOf('kept'), revoke(tokenOf('revoked'), clock.now())];
     for (const token of [kept, revoked]) await store.insert(accessTokens, token);
     await clock.advance(30 * dayMs);
@@ -292,15 +293,8 @@ function fixtureOf(parts: AsyncDisposableStack, opened: Store) {
       return values?.find(({ labels }) => labels['what'] === 'backends')?.value;
     },
     spawn: async (node = 'node-1') => {
-      const plan = {
-        account: 'acme',
-        service: 'draw',
-        environment: 'default',
-        cluster: 'main',
-        imageDigest: 'sha256:0',
-      };
       const id = newBackendId();
-      const backend = newBackend({ ...plan, id, limits: {}, maxIdleSeconds: 1, port: 8080 }, clock.now());
+      const backend = newBackend(backendPlan({ id }), clock.now());
       await store.insert(backends, assign(backend, node));
       await connect(id);
       return id;
