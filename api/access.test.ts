@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accessTokens, hashToken, newAccessToken } from '../model/access-token.ts';
+import { accessTokens, hashToken, newSecret } from '../model/access-token.ts';
 import { connectPath, openTestApi } from './testing/test-api.ts';
 import type { Reply, TestApi } from './testing/test-api.ts';
 
@@ -9,7 +9,7 @@ afterAll(async () => await api[Symbol.asyncDispose]());
 
 describe('access', () => {
   test('a missing, malformed, unknown or revoked token is 401 with a challenge', async () => {
-    const unknown = newAccessToken();
+    const unknown = newSecret('access');
     const revoked = await api.tokenFor('acme', ['connect']);
     await api.store.update(accessTokens, hashToken(revoked), (current) => ({ ...current, revokedAt: new Date() }));
     for (const authorization of ['', 'Basic eDp5', 'Bearer x', `Bearer ${unknown}`, `Bearer ${revoked}`]) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newAccessToken } from '../model/access-token.ts';
+import { newSecret } from '../model/access-token.ts';
 import { attemptBuckets } from '../model/attempts.ts';
 import { FailureLimits } from '../model/failure-limits.ts';
 import { openTestApi } from './testing/test-api.ts';
@@ -19,11 +19,11 @@ async function statusesOf(api: TestApi, times: number, address: string, newToken
 test('a network that sends too many invalid tokens gets 429; its valid tokens, and other networks, do not', async () => {
   await using api = await openTestApi({ invalidTokensPerMinute: 3, behindLoadBalancer: true });
   const statuses = async (address: string, newToken: () => string) => await statusesOf(api, 5, address, newToken);
-  expect(await statuses('192.0.2.1', newAccessToken)).toEqual([401, 401, 401, 429, 429]);
+  expect(await statuses('192.0.2.1', () => newSecret('access'))).toEqual([401, 401, 401, 429, 429]);
   expect(await statuses('192.0.2.1', () => 'no-token')).toEqual([429, 429, 429, 429, 429]);
   expect(await statuses('192.0.2.1', () => api.token)).toEqual([200, 200, 200, 200, 200]);
-  expect((await statuses('192.0.2.2', newAccessToken)).slice(0, 3)).toEqual([401, 401, 401]);
-  const headers = { authorization: `Bearer ${newAccessToken()}`, 'x-forwarded-for': '192.0.2.1' };
+  expect((await statuses('192.0.2.2', () => newSecret('access'))).slice(0, 3)).toEqual([401, 401, 401]);
+  const headers = { authorization: `Bearer ${newSecret('access')}`, 'x-forwarded-for': '192.0.2.1' };
   const refused = await api.call('GET', path, { headers });
   expect([refused.body.error.code, Number(refused.headers.get('retry-after'))]).toEqual(['TooManyRequests', 20]);
   const [bucket] = await api.store.find(attemptBuckets, { index: 'byEnd' });

@@ -3,7 +3,7 @@ import {
   accessTokenDocument,
   hashToken,
   isUsable,
-  newAccessToken,
+  newSecret,
   recordUse,
   parseToken,
   publicTokenId,
@@ -12,7 +12,7 @@ import {
 } from './access-token.ts';
 
 const now = new Date('2026-01-01T00:00:00.000Z');
-const token = newAccessToken();
+const token = newSecret('access');
 const document = accessTokenDocument(token, { account: 'acme', name: 'ci', scopes: ['read'] }, now);
 
 test('a new access token is recognised, and stored only by its hash', () => {

@@ -92,11 +92,6 @@ export function newSecret(kind: TokenKind): string {
   return `${prefixes[kind]}${random}${checksum(random)}`;
 }
 
-/** The secret of a new access token. */
-export function newAccessToken(): string {
-  return newSecret('access');
-}
-
 /** A token as its owner gets it: `<account>.<secret>`, because existing tools expect a dot; without an account, the secret alone. */
 export function tokenText(secret: string, account: string | undefined): string {
   return account === undefined ? secret : `${account}.${secret}`;
@@ -148,7 +143,7 @@ export function accessTokenDocument(token: string, details: TokenDetails, now: D
   };
 }
 
-/** The hash under which a token, of whatever kind, is stored. */
+/** The hash under which the store has a token, a code or another secret text. */
 export function hashToken(token: string): string {
   return hash('sha256', token);
 }

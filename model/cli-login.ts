@@ -1,6 +1,7 @@
 /** Log-ins of command lines: the program begins one, a user confirms it in a browser, and the code shown there completes it. */
-import { createHash, randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import type { Collection } from '../core/store/store.ts';
+import { hashToken } from './access-token.ts';
 import { ApiError } from './api-error.ts';
 
 export interface CliLogin {
@@ -31,7 +32,7 @@ export function newCliLoginToken(): string {
 
 /** The ID in the store, or `undefined` for a text that cannot be the token of a log-in. */
 export function cliLoginId(token: string): string | undefined {
-  return tokenPattern.test(token) ? createHash('sha256').update(token).digest('hex') : undefined;
+  return tokenPattern.test(token) ? hashToken(token) : undefined;
 }
 
 export function newCliLogin(id: string, from: Pick<CliLogin, 'program' | 'address'>, now: Date): CliLogin {
@@ -74,5 +75,5 @@ function assertOpen(login: CliLogin, now: Date): void {
 }
 
 function hashCode({ id }: CliLogin, code: string): string {
-  return createHash('sha256').update(`${id} ${code}`).digest('hex');
+  return hashToken(`${id} ${code}`);
 }

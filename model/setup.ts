@@ -1,7 +1,8 @@
 /** The first administrator, created with a one-time set-up code of the first start, or by the configuration. */
-import { createHash, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
+import { hashToken } from './access-token.ts';
 import { addAdministrator } from './administrators.ts';
 import { ApiError } from './api-error.ts';
 import { setMember } from './members.ts';
@@ -107,6 +108,5 @@ function wrongCode(): ApiError {
 
 /** Users may type it in capitals, or with spaces. */
 function hashCode(code: string): string {
-  const plain = code.toLowerCase().replaceAll(/[\s-]/g, '');
-  return createHash('sha256').update(plain).digest('hex');
+  return hashToken(code.toLowerCase().replaceAll(/[\s-]/g, ''));
 }

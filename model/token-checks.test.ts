@@ -4,7 +4,7 @@ import type { Bus } from '../core/bus/bus.ts';
 import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { silentLog } from '../core/log/log.ts';
 import type { Store } from '../core/store/store.ts';
-import { accessTokenDocument, accessTokens, newAccessToken, revoke } from './access-token.ts';
+import { accessTokenDocument, accessTokens, newSecret, revoke } from './access-token.ts';
 import { accounts } from './account.ts';
 import type { Permissions } from './permissions.ts';
 import { TokenChecks } from './token-checks.ts';
@@ -46,7 +46,7 @@ async function openChecks(onBus: Bus = bus, through: Store = store): Promise<Tok
 
 async function addToken(fields: { user?: string } = {}): Promise<string> {
   const document = accessTokenDocument(
-    newAccessToken(),
+    newSecret('access'),
     { account: 'acme', name: 'test', scopes: ['read', 'push'], ...fields },
     new Date(),
   );
@@ -134,7 +134,7 @@ test('an open stream ends when its user loses a role, not when the user joins an
     await store.update(accounts, account, (current) => ({ ...current, members: [member] }));
   };
   await setRole('acme', 'member');
-  const secret = newAccessToken();
+  const secret = newSecret('access');
   const about = { kind: 'cli', user: user.id, name: 'test', scopes: ['read', 'push'] } as const;
   const document = accessTokenDocument(secret, about, new Date());
   await store.insert(accessTokens, document);

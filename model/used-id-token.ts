@@ -1,7 +1,7 @@
 /** ID tokens that were exchanged for a deploy token. Each can be exchanged once, so that a token that leaks into a log is useless. */
-import { createHash } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { insertIfAbsent } from '../core/store/upsert.ts';
+import { hashToken } from './access-token.ts';
 
 interface UsedIdToken {
   readonly id: string;
@@ -24,8 +24,5 @@ export interface IdTokenUse {
 
 /** Records the use of an ID token. Returns whether it is the first use: of two concurrent uses, exactly one is. */
 export async function useIdToken(store: Store, { issuer, name, endsAt }: IdTokenUse): Promise<boolean> {
-  const id = createHash('sha256')
-    .update(JSON.stringify([issuer, name]))
-    .digest('hex');
-  return await insertIfAbsent(store, usedIdTokens, { id, endsAt });
+  return await insertIfAbsent(store, usedIdTokens, { id: hashToken(JSON.stringify([issuer, name])), endsAt });
 }

@@ -1,6 +1,7 @@
 /** Users: people who log in with a password. What they may do in an account is written in the account. */
-import { createHash } from 'node:crypto';
 import type { Collection } from '../core/store/store.ts';
+import { hashToken } from './access-token.ts';
+import { ApiError } from './api-error.ts';
 
 export interface User {
   /** The e-mail address, in lower case. */
@@ -51,13 +52,13 @@ export function withPassword({ invitation: _used, ...user }: User, passwordHash:
 
 /** Invites a user to set a password. The codes of earlier invitations become invalid. */
 export function invite(user: User, code: string, now: Date): User {
-  return { ...user, invitation: { codeHash: hashCode(code), expiresAt: new Date(now.getTime() + invitationMs) } };
+  return { ...user, invitation: { codeHash: hashToken(code), expiresAt: new Date(now.getTime() + invitationMs) } };
 }
 
 /** Whether a code is that of the user's invitation. */
 export function isInvited({ invitation, disabledAt }: User, code: string, now: Date): boolean {
   return (
-    !disabledAt && invitation !== undefined && invitation.codeHash === hashCode(code) && now < invitation.expiresAt
+    !disabledAt && invitation !== undefined && invitation.codeHash === hashToken(code) && now < invitation.expiresAt
   );
 }
 
@@ -66,6 +67,6 @@ export function withDisabled({ disabledAt, ...user }: User, isDisabled: boolean,
   return isDisabled ? { ...user, disabledAt: disabledAt ?? now } : user;
 }
 
-function hashCode(code: string): string {
-  return createHash('sha256').update(code).digest('hex');
+export function noUser(id: string): ApiError {
+  return new ApiError('UserNotFound', `There is no user "${id}"`);
 }

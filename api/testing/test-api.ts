@@ -13,7 +13,7 @@ import { PasswordHashes } from '../../core/secret/password-hash.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
-import { accessTokenDocument, accessTokens, newAccessToken } from '../../model/access-token.ts';
+import { accessTokenDocument, accessTokens, newSecret } from '../../model/access-token.ts';
 import { scopes as allScopes } from '../../contract/scopes.ts';
 import type { Scope } from '../../contract/scopes.ts';
 import { advance, assign, backends, becomeReady } from '../../model/backend.ts';
@@ -67,7 +67,7 @@ export async function openTestApi(options: TestApiOptions = {}) {
   const opened = await openComponent(parts, options);
   const { store, bus, base } = opened;
   const tokenFor = async (account: string, scopes: readonly Scope[]) => {
-    const made = newAccessToken();
+    const made = newSecret('access');
     await upsert(store, accounts, account, (current) => current ?? { id: account, createdAt: new Date() });
     await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', scopes }, new Date()));
     return made;

@@ -4,7 +4,7 @@ import { writeDurably } from '../../core/files/durable.ts';
 import { upsert } from '../../core/store/upsert.ts';
 import type { Store } from '../../core/store/store.ts';
 import { scopes } from '../../contract/scopes.ts';
-import { accessTokens, accessTokenDocument, newAccessToken, tokenText } from '../../model/access-token.ts';
+import { accessTokens, accessTokenDocument, newSecret, tokenText } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
 import { textOf } from './data-folder.ts';
 
@@ -26,7 +26,7 @@ export async function ensureFirstAccount(store: Store, name: string, folder: str
   await upsert(store, accounts, name, (current) => current ?? { id: name, createdAt: now });
   const kept = await textOf(tokenFile);
   if (kept === undefined && (await hasToken(store, name))) return { name, tokenFile };
-  const token = kept ?? tokenText(newAccessToken(), name);
+  const token = kept ?? tokenText(newSecret('access'), name);
   if (kept === undefined) await writeDurably(tokenFile, token);
   const document = accessTokenDocument(token, { account: name, name: 'first token', scopes }, now);
   // Before version 0.1.0, access tokens had other fields instead of scopes.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
-import { accessTokens, hashToken, newAccessToken } from '../../model/access-token.ts';
+import { accessTokens, hashToken, newSecret } from '../../model/access-token.ts';
 import { accounts } from '../../model/account.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import { checkLogin } from './credentials.ts';
@@ -32,7 +32,7 @@ test('every wrong login costs the same reads, so that its duration does not reve
     ['x', `acme:other.${token}`, false],
     ['acme', `other.${token}`, false],
     [`other.${token}`, '', false],
-    ['acme', newAccessToken(), false],
+    ['acme', newSecret('access'), false],
     ['acme', '', false],
     ['acme', randomBytes(4_000).toString('hex'), false],
     ['acme', revoked, false],

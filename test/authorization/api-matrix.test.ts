@@ -6,7 +6,7 @@ import { digestOf, openTestApi } from '../../api/testing/test-api.ts';
 import type { TestApi } from '../../api/testing/test-api.ts';
 import { scopes } from '../../contract/scopes.ts';
 import type { Scope } from '../../contract/scopes.ts';
-import { accessTokens, hashToken, newAccessToken } from '../../model/access-token.ts';
+import { accessTokens, hashToken, newSecret } from '../../model/access-token.ts';
 import type { AccessToken } from '../../model/access-token.ts';
 import { setMember } from '../../model/members.ts';
 import { bearers, newToken, people, table } from './api-rows.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
     return token;
   };
   headersOf.set('with a malformed header', { authorization: `Token ${api.token}` });
-  setBearer('with a token that was never issued', newAccessToken());
+  setBearer('with a token that was never issued', newSecret('access'));
   setBearer('with an expired token', await changed({ expiresAt: new Date(Date.now() - 1) }));
   setBearer('with a revoked token', await changed({ revokedAt: new Date() }));
   setBearer('of another account', await api.tokenFor('other', scopes));

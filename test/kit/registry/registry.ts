@@ -12,7 +12,7 @@ import { openLog } from '../../../core/log/log.ts';
 import { openMetrics } from '../../../core/metrics/metrics.ts';
 import { PlatformSecret } from '../../../core/secret/platform-secret.ts';
 import type { Store } from '../../../core/store/store.ts';
-import { accessTokenDocument, accessTokens, newAccessToken } from '../../../model/access-token.ts';
+import { accessTokenDocument, accessTokens, newSecret } from '../../../model/access-token.ts';
 import type { Scope } from '../../../contract/scopes.ts';
 import { accounts } from '../../../model/account.ts';
 import { RegistryGrants } from '../../../model/registry-grant.ts';
@@ -120,7 +120,7 @@ export async function openTestRegistry(options: TestRegistryOptions = {}) {
   for (const id of ['acme', 'other']) await store.insert(accounts, { id, createdAt: clock.now() });
 
   const addToken = async (account: string, scopes: readonly Scope[]) => {
-    const made = newAccessToken();
+    const made = newSecret('access');
     await store.insert(accessTokens, accessTokenDocument(made, { account, name: 'test', scopes }, clock.now()));
     return made;
   };
