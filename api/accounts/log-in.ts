@@ -12,7 +12,7 @@ import {
 import type { AccessToken } from '../../model/access-token.ts';
 import { addAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { userId, users, withPassword } from '../../model/user.ts';
+import { noUser, userId, users, withPassword } from '../../model/user.ts';
 import type { User } from '../../model/user.ts';
 import type { Api } from '../dependencies.ts';
 import { deviceCookie } from './known-device.ts';
@@ -60,8 +60,11 @@ export async function beginSession(api: Api, request: IncomingMessage, user: Use
 /** Ends the session of a browser, if it has one. */
 export async function endSession(api: Api, request: IncomingMessage): Promise<void> {
   const sent = parseToken(sessionCookie(request) ?? '');
-  if (!sent) return;
-  const id = hashToken(sent.secret);
+  if (sent) await revokeToken(api, hashToken(sent.secret));
+}
+
+/** Revokes a token, if it exists: within a second, no process accepts it. */
+export async function revokeToken(api: Api, id: string): Promise<void> {
   const now = await api.store.now();
   if (await api.store.update(accessTokens, id, (token) => revoke(token, now))) await api.tokens.publishChange(id);
 }
@@ -81,7 +84,7 @@ export async function setPassword(
     check(current, now);
     return withPassword(current, hash, now);
   });
-  if (!user) throw new ApiError('UserNotFound', `There is no user "${id}"`);
+  if (!user) throw noUser(id);
   await addAdministrator(api.store, user);
   await api.tokens.publishChange();
   return user;

@@ -1,7 +1,7 @@
 /** The log-ins of a user: browser sessions and command lines, listed and ended by the user. */
 import { endpoints } from '../../contract/endpoints.ts';
 import type { LogInObject } from '../../contract/people.ts';
-import { accessTokens, idsFrom, publicTokenId, revoke } from '../../model/access-token.ts';
+import { accessTokens, idsFrom, publicTokenId } from '../../model/access-token.ts';
 import type { AccessToken } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { isOpenLogIn } from '../../model/permissions.ts';
@@ -10,6 +10,7 @@ import type { Caller } from '../access.ts';
 import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
 import { findPage } from '../pages.ts';
+import { revokeToken } from './log-in.ts';
 import { noSessionCookie } from './session-cookie.ts';
 
 export const ownLogInEndpoints = [
@@ -29,13 +30,13 @@ export const ownLogInEndpoints = [
   answer(endpoints.logOut, async (api, { parameters, caller, response }) => {
     const { user, token: own } = callerOf(caller);
     const token = await logInOf(api, user, parameters.uuid);
-    await end(api, token.id);
+    await revokeToken(api, token.id);
     if (token.id === own && token.kind === 'session') response.setHeader('set-cookie', noSessionCookie);
   }),
   answer(endpoints.logOutOthers, async (api, { caller }) => {
     const { user, token: own } = callerOf(caller);
     for await (const { id } of api.store.scan(accessTokens, logInsOf(user))) {
-      if (id !== own) await end(api, id);
+      if (id !== own) await revokeToken(api, id);
     }
   }),
 ];
@@ -56,12 +57,6 @@ async function logInOf(api: Api, user: string, uuid: string): Promise<AccessToke
   const [token] = range ? await api.store.find(accessTokens, { ...ofUser, range }) : [];
   if (!token || token.account !== undefined) throw new ApiError('TokenNotFound', `There is no log-in "${uuid}"`);
   return token;
-}
-
-async function end(api: Api, id: string): Promise<void> {
-  const now = await api.store.now();
-  await api.store.update(accessTokens, id, (current) => revoke(current, now));
-  await api.tokens.publishChange(id);
 }
 
 function presentLogIn(token: AccessToken, own: string): LogInObject {

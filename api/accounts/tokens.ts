@@ -8,7 +8,6 @@ import {
   idsFrom,
   newSecret,
   publicTokenId,
-  revoke,
   tokenText,
 } from '../../model/access-token.ts';
 import type { AccessToken } from '../../model/access-token.ts';
@@ -19,6 +18,7 @@ import type { Caller } from '../access.ts';
 import { answer } from '../app.ts';
 import { findPage } from '../pages.ts';
 import type { Api } from '../dependencies.ts';
+import { revokeToken } from './log-in.ts';
 
 export const tokenEndpoints = [
   answer(endpoints.createToken, async (api, { parameters, body, caller }) => {
@@ -40,9 +40,7 @@ export const tokenEndpoints = [
   answer(endpoints.revokeToken, async (api, { parameters, caller }) => {
     const permission = ownAccount(caller, parameters.account);
     const { id } = await tokenOf(api, caller, permission, parameters.token_id);
-    const now = await api.store.now();
-    await api.store.update(accessTokens, id, (token) => revoke(token, now));
-    await api.tokens.publishChange(id);
+    await revokeToken(api, id);
   }),
 ];
 
