@@ -4,13 +4,13 @@ import { needsToken } from '../contract/endpoint.ts';
 import type { EndpointAccess } from '../contract/endpoint.ts';
 import type { Store } from '../core/store/store.ts';
 import { hashToken, parseToken } from '../model/access-token.ts';
-import { accounts } from '../model/account.ts';
+import { accounts, noAccount } from '../model/account.ts';
 import { ApiError } from '../model/api-error.ts';
-import { backends } from '../model/backend.ts';
+import { backends, noBackend } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { covers, isLogIn, permissionIn } from '../model/permissions.ts';
 import type { AccountPermission, Permissions } from '../model/permissions.ts';
-import { findService, serviceId } from '../model/service.ts';
+import { findService, noService, serviceId } from '../model/service.ts';
 import type { Service } from '../model/service.ts';
 import { assertOwnPage, sessionCookie } from './accounts/session-cookie.ts';
 import type { Api } from './dependencies.ts';
@@ -93,21 +93,22 @@ export function ownAccount(caller: Caller, account: string): AccountPermission {
  */
 export function partOfAccount(caller: Caller, account: string): AccountPermission {
   const permission = allowedIn(caller, account);
-  if (!permission) throw new ApiError('AccountNotFound', `There is no account "${account}"`);
+  if (!permission) throw noAccount(account);
   return permission;
 }
 
 /** Throws `ServiceNotFound` for a service that the token is not valid for, and `Forbidden` when it does not allow the endpoint. */
 export function ownService(caller: Caller, path: ServicePath): void {
   const permission = allowedIn(caller, path.account);
-  if (!permission || !covers(permission, path.service)) throw noService(path);
+  if (!permission || !covers(permission, path.service)) throw noService(serviceId(path.account, path.service));
 }
 
 /** Reads a service that the token is valid for. Throws as `ownService`. */
 export async function visibleService(store: Store, caller: Caller, path: ServicePath): Promise<Service> {
   ownService(caller, path);
-  const service = await findService(store, serviceId(path.account, path.service));
-  if (!service) throw noService(path);
+  const id = serviceId(path.account, path.service);
+  const service = await findService(store, id);
+  if (!service) throw noService(id);
   return service;
 }
 
@@ -185,17 +186,9 @@ async function assertAccountOfAdmin(
   account: string | undefined,
 ): Promise<void> {
   if (!isAdmin || account === undefined || own.some((permission) => permission.account === account)) return;
-  if (!(await store.get(accounts, account))) throw new ApiError('AccountNotFound', `There is no account "${account}"`);
+  if (!(await store.get(accounts, account))) throw noAccount(account);
 }
 
 function bearerToken(header: string | undefined): string | undefined {
   return /^bearer +(\S+) *$/i.exec(header ?? '')?.[1];
-}
-
-function noService(path: ServicePath): ApiError {
-  return new ApiError('ServiceNotFound', `There is no service "${path.account}/${path.service}"`);
-}
-
-function noBackend(id: string): ApiError {
-  return new ApiError('BackendNotFound', `There is no backend "${id}"`);
 }

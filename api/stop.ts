@@ -1,11 +1,12 @@
 /** Stops backends on request, and ends those that have no worker. */
 import { nodeQueue, stopJob } from '../contract/jobs.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
-import { terminationFields, rank, requestStop } from '../model/backend.ts';
+import type { Store } from '../core/store/store.ts';
+import { backends, noBackend, terminationFields, rank, requestStop } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
 import { changeBackend } from '../model/change-backend.ts';
 import type { BackendChange } from '../model/change-backend.ts';
-import { ApiError } from '../model/api-error.ts';
+import type { Service } from '../model/service.ts';
 import { notify } from './notify.ts';
 import type { Api, ApiDependencies } from './dependencies.ts';
 
@@ -20,7 +21,7 @@ export async function stopBackend(api: Api, id: string, kind: TerminationKind, s
   const now = await api.store.now();
   const change = (current: Backend) => requestStop(current, kind, 'external', now);
   const backend = await endBackend(api, id, { endedBy: 'request', change });
-  if (!backend) throw new ApiError('BackendNotFound', `There is no backend "${id}"`);
+  if (!backend) throw noBackend(id);
   if (!backend.live || backend.node === undefined) return;
   await notify(api, nodeQueue(backend.node), stopJob, { backend: id, priority: 'high' });
   const begun = rank(kind === 'soft' ? 'terminating' : 'hard-terminating');
@@ -54,6 +55,16 @@ export async function requestBackendStop(
     await notify(deps, nodeQueue(backend.node), stopJob, { backend: id });
   }
   return isFirst;
+}
+
+/** The backends of a service that have not ended and were created before a time. */
+export async function* runningBackends(
+  store: Store,
+  { account, name }: Service,
+  before: Date,
+): AsyncGenerator<Backend, void, undefined> {
+  const live = { index: 'byAccount', equals: { account, live: true }, range: { before } } as const;
+  for await (const backend of store.scan(backends, live)) if (backend.service === name) yield backend;
 }
 
 interface EndingChange {

@@ -1,14 +1,12 @@
 /** Endpoints that existing command lines call and that are not in the API document. */
 import { toolEndpoints } from '../contract/tool-endpoints.ts';
 import type { TerminationKind } from '../contract/statuses.ts';
-import { backends } from '../model/backend.ts';
 import type { Backend } from '../model/backend.ts';
-import type { Service } from '../model/service.ts';
 import { visibleService } from './access.ts';
 import { answer } from './app.ts';
 import type { Api } from './dependencies.ts';
 import { imageName } from './present.ts';
-import { requestBackendStop } from './stop.ts';
+import { requestBackendStop, runningBackends } from './stop.ts';
 
 /** How many stop requests are written at a time: a store commits them together. */
 const batchSize = 50;
@@ -19,7 +17,7 @@ export const toolRoutes = [
   })),
   answer(toolEndpoints.terminateBackends, async (api, { parameters, body, caller, signal }) => {
     const service = await visibleService(api.store, caller, parameters);
-    const running = await runningBefore(api, service, body.before);
+    const running = await Array.fromAsync(runningBackends(api.store, service, body.before));
     const isDry = body.dry_run === true;
     const kind = body.hard === true ? 'hard' : 'soft';
     return {
@@ -30,11 +28,6 @@ export const toolRoutes = [
     };
   }),
 ];
-
-async function runningBefore({ store }: Api, { account, name }: Service, before: Date): Promise<Backend[]> {
-  const live = { index: 'byAccount', equals: { account, live: true }, range: { before } } as const;
-  return (await store.find(backends, live)).filter(({ service }) => service === name);
-}
 
 /** Requests the stop of backends. Returns how many were not stopping already. */
 async function stopAll(

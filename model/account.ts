@@ -92,3 +92,7 @@ function keepOwner(before: Account, after: Account): Account {
   }
   return after;
 }
+
+export function noAccount(account: string): ApiError {
+  return new ApiError('AccountNotFound', `There is no account "${account}"`);
+}

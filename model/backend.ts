@@ -264,3 +264,7 @@ function withEntry(backend: Backend, entry: StatusEntry): Backend {
   const time = new Date(Math.max(entry.time.getTime(), lastMs));
   return { ...backend, status: entry.status, history: [...backend.history, { ...entry, time }] };
 }
+
+export function noBackend(id: string): ApiError {
+  return new ApiError('BackendNotFound', `There is no backend "${id}"`);
+}

@@ -1,7 +1,7 @@
 /** Members of accounts, where both the account and the user change. */
 import type { Role } from '../contract/roles.ts';
 import type { Store } from '../core/store/store.ts';
-import { accounts, withMember } from './account.ts';
+import { accounts, noAccount, withMember } from './account.ts';
 import { ApiError } from './api-error.ts';
 import { userId, users, withAccount } from './user.ts';
 
@@ -14,7 +14,6 @@ export async function setMember(store: Store, account: string, email: string, ro
   const now = await store.now();
   const user = await store.update(users, id, (current) => withAccount(current, account));
   if (!user) throw new ApiError('UserNotFound', `There is no user "${email}", an administrator can create it`);
-  if (!(await store.update(accounts, account, (current) => withMember(current, id, role, now)))) {
-    throw new ApiError('AccountNotFound', `There is no account "${account}"`);
-  }
+  const changed = await store.update(accounts, account, (current) => withMember(current, id, role, now));
+  if (!changed) throw noAccount(account);
 }

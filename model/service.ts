@@ -161,3 +161,7 @@ function changeEnvironment(service: Service, name: string, change: (current: Env
 function later(known: Date | undefined, time: Date): Date {
   return known && known > time ? known : time;
 }
+
+export function noService(id: string): ApiError {
+  return new ApiError('ServiceNotFound', `There is no service "${id}"`);
+}

@@ -7,7 +7,7 @@ import { accounts, withoutMember } from '../../model/account.ts';
 import { addAdministrator, removeAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { setMember } from '../../model/members.ts';
-import { invite, newUser, userId, users, withDisabled } from '../../model/user.ts';
+import { invite, newUser, noUser, userId, users, withDisabled } from '../../model/user.ts';
 import type { User } from '../../model/user.ts';
 import { ownAccount } from '../access.ts';
 import { answer } from '../app.ts';
@@ -104,8 +104,4 @@ function presentUser(user: User): UserObject {
     has_password: user.passwordHash !== undefined,
     created_at: user.createdAt.toISOString(),
   };
-}
-
-function noUser(id: string): ApiError {
-  return new ApiError('UserNotFound', `There is no user "${id}"`);
 }

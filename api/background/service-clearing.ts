@@ -4,12 +4,11 @@
  * is left to do, and each step checks what it changes.
  */
 import { PeriodicTask } from '../../core/async/periodic-task.ts';
-import { backends } from '../../model/backend.ts';
 import { services, withClearing } from '../../model/service.ts';
 import type { Service } from '../../model/service.ts';
 import { spawnTokens } from '../../model/spawn-token.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import { requestBackendStop } from '../stop.ts';
+import { requestBackendStop, runningBackends } from '../stop.ts';
 
 /** After a crash, the rest is removed this much later at most. */
 const passEveryMs = 5_000;
@@ -75,12 +74,9 @@ export class ServiceClearing implements AsyncDisposable {
   }
 
   /** Stops the backends of a service that were created before a time. Returns how many have not ended yet. */
-  async #stopBackends({ account, name }: Service, before: Date): Promise<number> {
-    const { store } = this.#deps;
-    const live = { index: 'byAccount', equals: { account, live: true }, range: { before } } as const;
+  async #stopBackends(service: Service, before: Date): Promise<number> {
     let count = 0;
-    for await (const { id, service } of store.scan(backends, live)) {
-      if (service !== name) continue;
+    for await (const { id } of runningBackends(this.#deps.store, service, before)) {
       count += 1;
       await requestBackendStop(this.#deps, id, 'soft');
     }

@@ -5,7 +5,7 @@ import type { Backend } from '../../model/backend.ts';
 import { keyId, keyState, keys } from '../../model/key.ts';
 import type { Key } from '../../model/key.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { environmentOf, findService, serviceId } from '../../model/service.ts';
+import { environmentOf, findService, noService, serviceId } from '../../model/service.ts';
 import type { Api } from '../dependencies.ts';
 import { chosenForm } from '../session-url.ts';
 import { KeyWait } from './key-wait.ts';
@@ -35,8 +35,9 @@ export async function connect(
   client: { readonly signal: AbortSignal },
 ): Promise<Connection> {
   await api.limits.admitConnect(target.account);
-  const service = await findService(api.store, serviceId(target.account, target.service));
-  if (!service) throw new ApiError('ServiceNotFound', `There is no service "${target.account}/${target.service}"`);
+  const wanted = serviceId(target.account, target.service);
+  const service = await findService(api.store, wanted);
+  if (!service) throw noService(wanted);
   const environment = environmentOf(service, target.environment);
   const { older } = target;
   const form = chosenForm(api, request.url_form, service.settings);

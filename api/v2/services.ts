@@ -8,6 +8,7 @@ import {
   findService,
   insertService,
   newService,
+  noService,
   services,
   withDeletion,
   withEnvironment,
@@ -142,5 +143,5 @@ async function requireImage({ store, rules }: Api, { id }: Service, reference: s
 /** Changes a service that was just read. Throws `ServiceNotFound` if it was deleted since. */
 export async function changeService(api: Api, { id }: Service, change: (current: Service) => Service): Promise<void> {
   const changed = await api.store.update(services, id, (current) => (current.deletedAt ? current : change(current)));
-  if (!changed || changed.deletedAt) throw new ApiError('ServiceNotFound', `There is no service "${id}"`);
+  if (!changed || changed.deletedAt) throw noService(id);
 }
