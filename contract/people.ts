@@ -49,7 +49,9 @@ export const logInRequest = z
 
 export const setUpRequest = z
   .strictObject({
-    code: code.meta({ description: 'The set-up code, which the first start writes to the file `setup-code` of its data folder' }),
+    code: code.meta({
+      description: 'The set-up code, which the first start writes to the file `setup-code` of its data folder',
+    }),
     user_email: userEmail,
     password,
   })
