@@ -5,8 +5,10 @@ import type { GenerationName } from './generations.ts';
 import { clusterName, imageReference, key, plainText } from './names.ts';
 import { backendStatus } from './statuses.ts';
 
-const maxVariables = 256;
-const maxVariablesBytes = 64 * 1024;
+/** Limits on the variables of a connect request, and of the settings of a service, which each connect reads. */
+export const maxVariables = 256;
+export const maxVariablesBytes = 64 * 1024;
+
 const maxUserBytes = 1024;
 const maxAuthBytes = 8 * 1024;
 

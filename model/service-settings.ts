@@ -1,4 +1,5 @@
 /** Settings of a service: the defaults of its backends, which a connect request can override. */
+import { maxVariables, maxVariablesBytes } from '../contract/connect.ts';
 import type { UrlForm } from '../contract/connect.ts';
 import type { Readiness } from '../contract/readiness.ts';
 import type { Egress } from '../contract/egress.ts';
@@ -37,12 +38,6 @@ export interface SettingsChange {
   readonly env?: Readonly<Record<string, string | null>> | undefined;
   readonly secrets?: Readonly<Record<string, string | null>> | undefined;
 }
-
-/** As many variables as a connect request may have. */
-const maxVariables = 256;
-
-/** Variables are in the document of the service, which each connect reads. */
-const maxVariableBytes = 64 * 1024;
 
 /** Changes the settings of a service. Throws `BadRequest` if the variables would be too many or too large. */
 export function withSettings(service: Service, change: SettingsChange): Service {
@@ -102,8 +97,8 @@ function changedVariables(
   const bytes = entries.reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value), 0);
   if (entries.length > maxVariables)
     throw new ApiError('BadRequest', `${field}: At most ${maxVariables} for a service`);
-  if (bytes > maxVariableBytes) {
-    throw new ApiError('BadRequest', `${field}: Too large, use at most ${maxVariableBytes} bytes for a service`);
+  if (bytes > maxVariablesBytes) {
+    throw new ApiError('BadRequest', `${field}: Too large, use at most ${maxVariablesBytes} bytes for a service`);
   }
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }

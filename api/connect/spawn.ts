@@ -17,6 +17,7 @@ import { openSecrets } from '../../model/service-settings.ts';
 import type { ServiceSettings } from '../../model/service-settings.ts';
 import type { Api, SpawnRules } from '../dependencies.ts';
 import { notify } from '../notify.ts';
+import { imageName } from '../present.ts';
 import type { SessionAddress } from '../../model/ready-url.ts';
 import { endBackend } from '../stop.ts';
 import { addBaseRoute, baseUrlVariables } from './base-url.ts';
@@ -138,7 +139,7 @@ async function imageToSpawn(
   if (image) return image.digest;
   const [any] = await api.store.find(images, { index: 'byTime', equals: { repository: service.id }, limit: 1 });
   if (!any && config.tag === undefined) {
-    const target = `${api.urls.registryHost}/${service.id}`;
+    const target = imageName(api.urls, service);
     throw new ApiError('NoImage', `Service "${service.id}" has no image yet, push one to ${target}`);
   }
   const kind = digestPattern.test(reference) ? 'digest' : 'tag';
@@ -177,7 +178,7 @@ function planSpawn(
     settings.maxIdleSeconds === undefined ? undefined : Math.min(settings.maxIdleSeconds, rules.maxIdleSecondsLimit);
   const maxIdleSeconds = config.max_idle_seconds ?? ofService ?? rules.defaultMaxIdleSeconds;
   const lifetime = config.lifetime_limit_seconds ?? rules.defaultLifetimeSeconds;
-  checkMaxIdle(rules, generations[generation].words.maxIdleSeconds, maxIdleSeconds);
+  checkLimit(generations[generation].words.maxIdleSeconds, maxIdleSeconds, rules.maxIdleSecondsLimit);
   checkMemory(rules, 'spawn.executable.resource_limits.memory_limit_bytes', limits);
   if (lifetime !== undefined) checkLimit('spawn.lifetime_limit_seconds', lifetime, rules.lifetimeSecondsLimit);
   return {
@@ -206,11 +207,6 @@ export function planLimits(limits: ResourceLimits): BackendLimits {
   };
 }
 
-/** Throws `BadRequest` with the name of the field. */
-export function checkMaxIdle({ maxIdleSecondsLimit }: SpawnRules, field: string, seconds: number): void {
-  checkLimit(field, seconds, maxIdleSecondsLimit);
-}
-
 /** Throws `BadRequest` if the memory limit of a request is above the platform's. */
 export function checkMemory(
   { memoryBytesLimit }: SpawnRules,
@@ -226,6 +222,7 @@ function lowered({ memoryBytesLimit }: SpawnRules, limits: BackendLimits = {}): 
   return memoryBytes === undefined ? limits : { ...limits, memoryBytes: Math.min(memoryBytes, memoryBytesLimit) };
 }
 
-function checkLimit(field: string, value: number, limit: number): void {
+/** Throws `BadRequest` with the name of the field. */
+export function checkLimit(field: string, value: number, limit: number): void {
   if (value > limit) throw new ApiError('BadRequest', `${field}: At most ${limit} on this platform`);
 }

@@ -7,7 +7,7 @@ import { sealSecrets, withSettings } from '../../model/service-settings.ts';
 import type { ServiceSettings } from '../../model/service-settings.ts';
 import { visibleService } from '../access.ts';
 import { answer } from '../app.ts';
-import { checkMaxIdle, checkMemory, planLimits } from '../connect/spawn.ts';
+import { checkLimit, checkMemory, planLimits } from '../connect/spawn.ts';
 import { assertHostForm } from '../session-url.ts';
 import { changeService } from './services.ts';
 
@@ -19,7 +19,8 @@ export const serviceSettingsEndpoints = [
   answer(endpoints.changeServiceSettings, async (api, { parameters, body, caller }) => {
     const service = await visibleService(api.store, caller, parameters);
     if (body.url_form === 'host') assertHostForm(api.urls);
-    if (typeof body.max_idle_seconds === 'number') checkMaxIdle(api.rules, 'max_idle_seconds', body.max_idle_seconds);
+    if (typeof body.max_idle_seconds === 'number')
+      checkLimit('max_idle_seconds', body.max_idle_seconds, api.rules.maxIdleSecondsLimit);
     checkMemory(api.rules, 'resource_limits.memory_limit_bytes', body.resource_limits);
     const change = {
       port: body.port,
