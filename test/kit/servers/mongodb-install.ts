@@ -22,7 +22,7 @@ export type ProtocolServer =
 const jdk = 'default-jdk-headless';
 
 /**
- * Without Java's optimizing compiler: tests end before it pays off. Measurements warm it up. In one thread, because the server changes
+ * Without Java's optimizing compiler: it does not pay off during tests. In one thread, because the server changes
  * documents in place: another thread's search would return them as they are after a later write, which a MongoDB never does.
  */
 const testFlags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Dio.netty.eventLoopThreads=1'];
