@@ -9,6 +9,12 @@ import { untilListening } from '../readiness/listening.ts';
 import { reachClosedPort } from '../readiness/reach.ts';
 import type { Run } from './run.ts';
 
+/** When the port of a ready backend is checked again. Programs that look for a free port listen at their address long before that. */
+export const recheckAfterMs = 1_000;
+
+/** A program that is silent for longer is broken. */
+const recheckForMs = 60_000;
+
 /** Waits until the started container of a run is ready, then writes `ready`. */
 export async function becomeReadyWhenListening(worker: WorkerContext, run: Run): Promise<void> {
   const { clock } = worker;
@@ -17,12 +23,33 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   const startedAt = clock.now();
   void run.write((current) => advance(advance(current, 'starting', startedAt), 'waiting', startedAt));
   const ports = expectedPorts(backend.port, run.image?.ports ?? []);
-  const port = await untilReached(worker, run, { host, ports });
+  const onProblem = (problem: string) => reportProblem(worker, run, problem);
+  const port = await untilReached(worker, run, { host, ports, onProblem }, run.startUpSignal);
   run.usePort(port);
   const check = checkOf(worker, run, { host, port });
-  const onProblem = (problem: string) => reportProblem(worker, run, problem);
   if (check) await untilChecked(check, { clock, onProblem }, run.startUpSignal);
   await writeReady(worker, run, { host, port });
+  void recheck(worker, run, { host, port });
+}
+
+/**
+ * Checks the port of a ready backend once more, and otherwise forwards it: it may have been open only for a moment, before the program
+ * listened on localhost. Never rejects.
+ */
+async function recheck(worker: WorkerContext, run: Run, { host, port }: { host: string; port: number }): Promise<void> {
+  const { clock, log } = worker;
+  const over = new AbortController();
+  using _limit = clock.after(recheckForMs, () => over.abort());
+  const signal = AbortSignal.any([run.signal, over.signal]);
+  const onProblem = (problem: string) => {
+    log.warn({ backend: run.id, problem }, 'A ready backend accepts no connections');
+  };
+  try {
+    await clock.sleep(recheckAfterMs, signal);
+    await untilReached(worker, run, { host, ports: { port }, onProblem }, signal);
+  } catch (error) {
+    if (!signal.aborted) log.warn({ err: error, backend: run.id }, 'Cannot check the port of a ready backend');
+  }
 }
 
 /** The check that the service requires beyond an open port. */
@@ -38,24 +65,30 @@ function checkOf(
   return healthCheck(where, run.image.healthcheck);
 }
 
+interface Unreached {
+  readonly host: string;
+  readonly ports: ExpectedPorts;
+  /** Called when the reason why the port is closed has changed. */
+  readonly onProblem: (problem: string) => void;
+}
+
 /** Waits for the port, and meanwhile searches the container for the reason why it is closed. */
 async function untilReached(
   worker: WorkerContext,
   run: Run,
-  at: { readonly host: string; readonly ports: ExpectedPorts },
+  unreached: Unreached,
+  signal: AbortSignal,
 ): Promise<number> {
   const { clock, log } = worker;
   const reached = new AbortController();
-  const signal = AbortSignal.any([run.startUpSignal, reached.signal]);
   const container = run.container?.id;
   if (worker.portHelper && container !== undefined) {
-    const isConfigured = run.backend.port !== undefined;
-    const onProblem = (problem: string) => reportProblem(worker, run, problem);
-    const closed = { ...at, container, isConfigured, onProblem };
-    void reachClosedPort({ containers: worker.engine.containers, clock, log }, closed, signal);
+    const closed = { ...unreached, container, isConfigured: run.backend.port !== undefined };
+    const deps = { containers: worker.engine.containers, clock, log };
+    void reachClosedPort(deps, closed, AbortSignal.any([signal, reached.signal]));
   }
   try {
-    return await untilListening(at, clock, run.startUpSignal);
+    return await untilListening(unreached, clock, signal);
   } finally {
     reached.abort();
   }

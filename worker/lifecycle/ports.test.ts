@@ -3,6 +3,7 @@
 import { expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import type { BackendPlan } from '../../model/backend.ts';
+import { recheckAfterMs } from './become-ready.ts';
 import { firstCheckMs } from '../readiness/reach.ts';
 import { describeWorker, fetchText, openWorkerFixture } from '../testing/fixture.ts';
 import type { WorkerFixture } from '../testing/fixture.ts';
@@ -106,6 +107,34 @@ await describeWorker('the port of a backend', (fixture) => {
     const execution = await platform.containerOf(id).exec({ Cmd: ['touch', '/tmp/go'] });
     (await execution.start({})).resume();
     expect((await platform.until(id, 'ready')).address?.port).toBe(81);
+  });
+
+  it.for(oneOnFirstEngine)('is reached on localhost if the program goes there when it is ready', async () => {
+    const clock = new ManualClock(new Date());
+    await using manual = await openWorkerFixture({}, clock);
+    const { platform } = manual;
+    const script = `httpd -f -h /tmp -p $PORT & until test -e /tmp/go; do sleep 0.02; done
+      kill $!; exec httpd -f -h /tmp -p 127.0.0.1:$PORT`;
+    const id = await spawn(manual, { script });
+    await eventually(async () => {
+      await clock.advance(10);
+      return (await platform.get(id)).status === 'ready' || undefined;
+    });
+    const execution = await platform.containerOf(id).exec({ Cmd: ['touch', '/tmp/go'] });
+    (await execution.start({})).resume();
+    const answers = async () => {
+      return await fetchText(platform, id, '/env.txt').then(
+        () => true,
+        () => undefined,
+      );
+    };
+    await eventually(async () => ((await answers()) ? undefined : true));
+    const answersAgain = await eventually(async () => {
+      await clock.advance(recheckAfterMs);
+      return await answers();
+    });
+    expect(answersAgain).toBe(true);
+    await platform.end(id);
   });
 
   it.for(oneOnFirstEngine)('stays closed: the backend says what listens instead', async () => {

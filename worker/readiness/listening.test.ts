@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net';
 import type { Server } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { freePort } from '../../test/kit/machine/free-port.ts';
 import { pauseAfter, untilListening } from './listening.ts';
@@ -29,6 +29,39 @@ describe('untilListening', () => {
     await listening;
     await new Promise((resolve) => server.close(resolve));
     expect(connections()).toBe(1);
+  });
+
+  it('ignores a port that is open only for a moment, as a program opens it that looks for a free one', async () => {
+    const port = await freePort();
+    let resets = 0;
+    const probe = createServer((socket) => {
+      resets += 1;
+      // What the kernel does with a connection that is not accepted before the port is closed.
+      socket.resetAndDestroy();
+    });
+    await new Promise<void>((resolve) => probe.listen(port, '127.0.0.1', resolve));
+    const host = '127.0.0.1';
+    let isListening = false;
+    const listening = untilListening({ host, ports: { port } }, systemClock, new AbortController().signal);
+    void listening.then(() => (isListening = true));
+    await vi.waitFor(() => expect(resets).toBeGreaterThan(1));
+    await new Promise((resolve) => probe.close(resolve));
+    await refused(port);
+    expect(isListening).toBe(false);
+    const { server } = await listenOn(port);
+    await listening;
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('resolves when the program closes the connection at once, or greets its client', async () => {
+    for (const greeting of ['', 'SSH-2.0-test\r\n']) {
+      const port = await freePort();
+      const server = createServer((socket) => socket.on('error', () => {}).end(greeting));
+      await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+      const expected = { host: '127.0.0.1', ports: { port } };
+      expect(await untilListening(expected, systemClock, new AbortController().signal)).toBe(port);
+      await new Promise((resolve) => server.close(resolve));
+    }
   });
 
   it('rejects when its signal aborts', async () => {

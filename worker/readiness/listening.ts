@@ -1,4 +1,4 @@
-/** Finds the port of a container that accepts connections. The application sees only connections that are closed at once. */
+/** Finds the port of a container that accepts connections. The application sees only connections that are closed after milliseconds. */
 import { connect } from 'node:net';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
@@ -12,6 +12,12 @@ const longestPauseMs = 100;
 
 /** The kernel resends a lost SYN after a second; a new attempt is faster. On a bridge an answer takes 0.1 ms. */
 const attemptTimeoutMs = 250;
+
+/**
+ * How long a connection must stay open. Some programs open a port only to see whether it is free, as the development server of Vite
+ * does: they close it within a millisecond and accept nothing, and the kernel resets the connection.
+ */
+const settleMs = 4;
 
 /** How long the expected port must stay closed while the other one is open: applications open their ports one after another. */
 const otherwiseAfterMs = 500;
@@ -56,12 +62,16 @@ async function accepts(host: string, port: number, signal: AbortSignal): Promise
   signal.throwIfAborted();
   const socket = connect({ host, port });
   socket.setTimeout(attemptTimeoutMs);
+  socket.once('connect', () => socket.setTimeout(settleMs));
   const closed = new AbortController();
   socket.once('close', () => closed.abort());
   try {
     return await new Promise<boolean>((resolve, reject) => {
-      socket.once('connect', () => resolve(true));
-      socket.once('timeout', () => resolve(false));
+      // In a busy process, the time is over before an answer that is already there is read.
+      socket.once('timeout', () => setImmediate(() => resolve(!socket.connecting)));
+      // The program has accepted the connection.
+      socket.once('data', () => resolve(true));
+      socket.once('end', () => resolve(true));
       socket.once('error', () => resolve(false));
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true, signal: closed.signal });
     });
