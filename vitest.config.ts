@@ -26,7 +26,7 @@ function waiting(name: string, include: string[], { env = {}, isolate = false }:
       isolate,
       // V8 otherwise marks the whole heap after every 64 MB of new buffers: an eighth of the CPU time of tests that push images.
       execArgv: ['--external-memory-accounted-in-global-limit'],
-      maxWorkers: 3 * cores + 1,
+      maxWorkers: 2 * cores + 1,
       sequence: { groupOrder: 1 },
       hookTimeout: 240_000,
       testTimeout: 240_000,
