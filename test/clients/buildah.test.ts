@@ -46,17 +46,24 @@ describeClient(buildah, (fixture) => {
     const store = await client.openStore('overlay');
     const works = await tryCommand(program ?? 'buildah', ['images'], store);
     skip(works.code !== 0, 'overlay does not work on the file system of the temporary folder');
-    server.operations();
-    const problems: string[] = [];
-    for (const name of ['parts', 'more-parts']) {
-      const pull = ['--log-level=debug', 'pull', '--quiet', ...client.security, at(`${name}:v1`)];
-      const { code, stderr } = await tryCommand(program ?? 'buildah', pull, store);
-      if (code !== 0) throw new Error(stderr);
-      // Then it downloads the whole layer.
-      problems.push(...stderr.split('\n').filter((line) => line.includes('Failed to retrieve partial blob')));
-    }
+    /** Pulls both images into an empty store. Returns the requests, and why the client downloaded whole layers. */
+    const pullBoth = async () => {
+      const empty = await client.openStore('overlay');
+      server.operations();
+      const problems: string[] = [];
+      for (const name of ['parts', 'more-parts']) {
+        const pull = ['--log-level=debug', 'pull', '--quiet', ...client.security, at(`${name}:v1`)];
+        const { code, stderr } = await tryCommand(program ?? 'buildah', pull, empty);
+        if (code !== 0) throw new Error(stderr);
+        problems.push(...stderr.split('\n').filter((line) => line.includes('Failed to retrieve partial blob')));
+      }
+      return { operations: server.operations(), problems };
+    };
+    let pulled = await pullBoth();
+    // A defect of the client, in 2 of 100 pulls on a busy machine: it uses a file that it has closed.
+    if (pulled.problems.some((line) => line.includes('bad file descriptor'))) pulled = await pullBoth();
+    const { operations, problems } = pulled;
     expect(problems).toEqual([]);
-    const operations = server.operations();
     const [first] = await layersOf(server, 'parts');
     const [second] = await layersOf(server, 'more-parts');
     const codes = (digest?: string) =>
