@@ -3,7 +3,7 @@ import { EventParser } from './events.ts';
 import type { ServerEvent } from './events.ts';
 import { newTimeLimit, wait } from './time.ts';
 import type { TimeLimit } from './time.ts';
-import { isTemporary, longestRetryAfterMs, problemOf } from './transport.ts';
+import { isTemporary, problemOf } from './transport.ts';
 import type { CallInput, EndpointName, Transport } from './transport.ts';
 
 export interface StreamOptions {
@@ -58,10 +58,8 @@ export async function* followEvents<Name extends EndpointName>(
       signal?.throwIfAborted();
       const problem = problemOf(error, limit.signal);
       failures += 1;
-      const { retryAfterMs = 0 } = problem;
-      const mayRetry = isTemporary(problem) && retryAfterMs <= longestRetryAfterMs;
-      if (!mayRetry || failures > transport.retries) throw problem;
-      await wait(retryAfterMs, signal);
+      if (!isTemporary(problem) || failures > transport.retries) throw problem;
+      await wait(problem.retryAfterMs ?? 0, signal);
     } finally {
       limit.end();
     }

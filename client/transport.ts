@@ -72,7 +72,7 @@ export interface PreparedRequest {
 const longestDelayMs = 10_000;
 
 /** If the server asks for a longer wait, the call fails, so that the application can decide. */
-export const longestRetryAfterMs = 60_000;
+const longestRetryAfterMs = 60_000;
 
 /** Sends requests to one API. */
 export class Transport {
@@ -108,11 +108,10 @@ export class Transport {
       } catch (error) {
         signal?.throwIfAborted();
         const problem = problemOf(error, limit.signal);
-        const mayRetry = isRejected(problem) || (repeatable && isTemporary(problem));
-        const { retryAfterMs = 0 } = problem;
-        if (!mayRetry || attempt > this.retries || retryAfterMs > longestRetryAfterMs) throw problem;
+        const mayRetry = isTemporary(problem) && (repeatable || isRejected(problem));
+        if (!mayRetry || attempt > this.retries) throw problem;
         if (!isRejected(problem)) onLost?.();
-        await wait(retryAfterMs + this.backOffMs(attempt), signal);
+        await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
       } finally {
         limit.end();
       }
@@ -177,8 +176,9 @@ function isRejected({ status, retryAfterMs }: BerthError): boolean {
   return (status === 429 || status === 503) && retryAfterMs !== undefined;
 }
 
-/** Whether the same request may succeed later. */
-export function isTemporary({ code, status }: BerthError): boolean {
+/** Whether the same request may succeed soon. */
+export function isTemporary({ code, status, retryAfterMs = 0 }: BerthError): boolean {
+  if (retryAfterMs > longestRetryAfterMs) return false;
   return code === 'Unreachable' || code === 'TimedOut' || (status !== undefined && temporary.has(status));
 }
 
