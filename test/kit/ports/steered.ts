@@ -24,12 +24,12 @@ const iterables = ['list', 'listUploads'];
 /** Returns a store or blobs whose clock and calls a test controls. */
 export function steered<Port extends object>(port: Port, { now, isShared, onCall }: Steering): Port {
   return new Proxy(port, {
-    get: (target, name, proxy) => {
+    get: (target, name) => {
       if (name === 'isShared' && isShared !== undefined) return isShared;
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== 'function') return member;
-      // A scan consists of calls of `find`, which are steered.
-      if (name === 'scan') return member.bind(proxy);
+      // A scan calls `find` of the object on which it is called, and so a steered `find`.
+      if (name === 'scan') return member;
       if (typeof name === 'symbol' || iterables.includes(name)) return member.bind(target);
       return async (...args: unknown[]): Promise<unknown> => {
         const run = async (): Promise<unknown> =>

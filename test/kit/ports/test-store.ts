@@ -52,12 +52,12 @@ function lend(store: Store, release: () => Promise<void>): Store {
   // A method that a test replaces, for example with a spy, is not replaced for the next test.
   const replaced = Object.create(store) as Store;
   return new Proxy(replaced, {
-    get: (_target, name, proxy) => {
+    get: (_target, name) => {
       if (name === Symbol.asyncDispose) return async () => await (closed ??= close());
       const member: unknown = Reflect.get(replaced, name, store);
       if (typeof member !== 'function') return member;
-      // A scan consists of calls of `find`.
-      if (name === 'scan') return member.bind(proxy);
+      // A scan calls `find` of the object on which it is called.
+      if (name === 'scan') return member;
       return async (...args: unknown[]): Promise<unknown> => {
         if (closed) throw new StoreError('unavailable', 'The store is closed');
         return await operations.run(async () => await Reflect.apply(member, store, args));
