@@ -108,6 +108,8 @@ export class ClientConnection implements ChannelUser, ClientSide {
     const find = async () => {
       const found = await finding.catch(asProxyError);
       if (this.#state !== 'finding') return;
+      // If many bytes arrived meanwhile, it was paused.
+      this.channel.resume();
       if (found instanceof ProxyError) this.#fail(read, found);
       else if (found) this.#begin({ ...read, target: found }, this.#takePending());
       else this.#handOver(this.#takePending());

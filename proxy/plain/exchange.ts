@@ -156,7 +156,9 @@ export class Exchange implements ChannelUser {
   /** The whole answer was read. The exchange ends when the client's connection has accepted it. */
   #complete(backend: BackendConnection): void {
     const { channel } = this.#client;
-    if (!this.#answer.isReusable || !this.#body.isComplete) {
+    // Whatever is left of the body would be written before the next request, and from a buffer into which the client's channel reads on.
+    const hasSentBody = this.#body.isComplete && backend.channel.isFree;
+    if (!this.#answer.isReusable || !hasSentBody) {
       this.#backend = undefined;
       backend.discard();
     } else if (channel.isFree) {

@@ -49,7 +49,8 @@ export class ReadBuffer {
     if (length === bufferBytes && !this.#isOwn) {
       this.#buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(bufferBytes);
       this.#isOwn = true;
-    } else if (length < littleBytes && this.#isOwn && !socket.isPaused()) {
+    } else if (length < littleBytes && this.#isOwn && !socket.isPaused() && !socket.destroyed) {
+      // The other side may still write from the buffer of a channel that is paused or closed.
       if (freeBuffers.length < maxFreeBuffers) freeBuffers.push(this.#buffer);
       this.#buffer = sharedBuffer;
       this.#isOwn = false;
