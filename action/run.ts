@@ -1,5 +1,6 @@
 /** The step: pushes an image to the registry, and sets it as the image of new backends. */
 import { BerthClient, BerthError } from '../client/index.ts';
+import { digestOfTag, registryUrl } from '../client/tools/registry-access.ts';
 import { commitLabels, currentCommit } from './commit.ts';
 import type { Commit } from './commit.ts';
 import { deployToken } from './id-token.ts';
@@ -78,8 +79,14 @@ async function push(deployment: Deployment): Promise<{ repository: string; diges
   const registry = repository.slice(0, repository.indexOf('/'));
   const login = { registry, account: inputs.account, token };
   const show = async (work: () => Promise<number>) => await workflow.withoutCommands(work);
+  const digestOf = async (tag: string) => {
+    const send = async (url: string, init: RequestInit) => await fetch(url, { ...init, signal });
+    const found = await digestOfTag(tag, { url: registryUrl(registry, inputs.host), name: service, token, send });
+    if (found === undefined) throw new Failure(`The registry does not have ${repository}:${tag} after the push`);
+    return found;
+  };
   const digest = await withLogIn(login, { env, workflow }, async (dockerEnv) => {
-    const to = { env: dockerEnv, signal, repository, tags, show };
+    const to = { env: dockerEnv, signal, repository, tags, digestOf, show };
     if (source.kind === 'image') return await pushImage(source.image, to);
     return await buildAndPush(source.build, commitLabels(deployment.commit), to);
   });

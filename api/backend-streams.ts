@@ -141,6 +141,11 @@ async function streamFromNode(api: Api, source: BackendStream, { response, signa
     if (answer) await relay(answer, stream, eventOf, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
+    if (wanted.storedOnly) {
+      // A client takes a proper end of a stored log as its last line. It reopens a broken stream, or reads why it may not.
+      response.destroy();
+      return;
+    }
   }
   stream.end();
 }

@@ -73,6 +73,18 @@ test.each([
   expect(seen.retryMs).toBeLessThanOrEqual(2_500);
 });
 
+test('a stored log that a node sends breaks off, because its client takes a proper end as complete', async () => {
+  const record = { at: '1767225600.000000000-00000000', line: 'one' };
+  const sent = `${JSON.stringify(record)}\n`;
+  parts.use(await openTestNode(api, (_request, response) => void response.write(sent)));
+  const { backend_id: id } = await spawn();
+  await api.change(id, (backend) => advance(assign(backend, 'node-1'), 'waiting', new Date()));
+  const reading = await read(`/v2/backend/${id}/logs/stream?follow=false`);
+  await reading.until('data: ');
+  await api.component[Symbol.asyncDispose]();
+  await expect(reading.whole).rejects.toThrow('aborted');
+});
+
 test.each(['logs', 'metrics'])('%s that a node sends: the stream ends in the same way', async (stream) => {
   const records = {
     logs: { at: '1767225600.000000000-00000000', line: 'one' },

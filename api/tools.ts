@@ -17,7 +17,7 @@ export const toolRoutes = [
   })),
   answer(toolEndpoints.terminateBackends, async (api, { parameters, body, caller, signal }) => {
     const service = await visibleService(api.store, caller, parameters);
-    const running = await Array.fromAsync(runningBackends(api.store, service, body.before));
+    const running = await Array.fromAsync(runningBackends(api.store, service, body.before ?? (await api.store.now())));
     const isDry = body.dry_run === true;
     const kind = body.hard === true ? 'hard' : 'soft';
     return {

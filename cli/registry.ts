@@ -1,6 +1,6 @@
 /** Requests to the registry, for operations without an endpoint in the service API. */
 import { BerthError } from '../client/index.ts';
-import { registryUrl, requestGrant } from '../client/tools/registry-access.ts';
+import { digestOfTag, registryUrl, requestGrant } from '../client/tools/registry-access.ts';
 import { CliError, exitCodes } from './errors.ts';
 import type { Session } from './session.ts';
 
@@ -24,6 +24,15 @@ export async function deleteImage(session: Session, service: string, digest: str
   });
   if (response.ok) return;
   throw await registryError(response);
+}
+
+/** The digest of the image with a tag, after a push. */
+export async function digestOf(session: Session, service: string, tag: string): Promise<string> {
+  const { token } = await session.login();
+  const repository = await repositoryOf(session, service);
+  const digest = await digestOfTag(tag, { ...repository, token, send: (url, init) => send(session, url, init) });
+  if (digest !== undefined) return digest;
+  throw new CliError('PushFailed', `The registry at ${repository.url} does not have ${service}:${tag} after the push`);
 }
 
 /** Checks whether the registry accepts the log-in, for the first service of the account. Returns a description of the result. */

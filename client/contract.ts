@@ -267,8 +267,8 @@ export type Visibility = {
 };
 
 export type TerminateBackendsRequest = {
-  /** Only backends that were spawned before this time are stopped */
-  before: string;
+  /** Only backends that were spawned before this time are stopped. Default: now */
+  before?: string | undefined;
   /** Stop the containers by force instead of sending SIGTERM */
   hard?: boolean | undefined;
   /** Only count the backends */

@@ -76,7 +76,8 @@ export const terminateBackendsRequest = z
     before: z.iso
       .datetime({ offset: true })
       .transform((text) => new Date(text))
-      .meta({ description: 'Only backends that were spawned before this time are stopped' }),
+      .meta({ description: 'Only backends that were spawned before this time are stopped. Default: now' })
+      .optional(),
     hard: z.boolean().meta({ description: 'Stop the containers by force instead of sending SIGTERM' }).optional(),
     dry_run: z.boolean().meta({ description: 'Only count the backends' }).optional(),
   })

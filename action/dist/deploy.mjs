@@ -549,6 +549,7 @@ const endpoints = {
 };
 // client/transport.ts
 const longestDelayMs = 1e4;
+const longestRetryAfterMs = 6e4;
 var Transport = class {
 	#url;
 	#token;
@@ -574,11 +575,9 @@ var Transport = class {
 			} catch (error) {
 				signal?.throwIfAborted();
 				const problem = problemOf(error, limit.signal);
-				const mayRetry = isRejected(problem) || repeatable && isTemporary(problem);
-				const { retryAfterMs = 0 } = problem;
-				if (!mayRetry || attempt > this.retries || retryAfterMs > 6e4) throw problem;
+				if (!(isTemporary(problem) && (repeatable || isRejected(problem))) || attempt > this.retries) throw problem;
 				if (!isRejected(problem)) onLost?.();
-				await wait(retryAfterMs + this.backOffMs(attempt), signal);
+				await wait((problem.retryAfterMs ?? 0) + this.backOffMs(attempt), signal);
 			} finally {
 				limit.end();
 			}
@@ -638,7 +637,8 @@ function problemOf(error, limit) {
 function isRejected({ status, retryAfterMs }) {
 	return (status === 429 || status === 503) && retryAfterMs !== void 0;
 }
-function isTemporary({ code, status }) {
+function isTemporary({ code, status, retryAfterMs = 0 }) {
+	if (retryAfterMs > longestRetryAfterMs) return false;
 	return code === "Unreachable" || code === "TimedOut" || status !== void 0 && temporary.has(status);
 }
 const temporary = /* @__PURE__ */ new Set([
@@ -802,9 +802,8 @@ async function* followEvents(transport, { name, input, isComplete, signal, after
 			signal?.throwIfAborted();
 			const problem = problemOf(error, limit.signal);
 			failures += 1;
-			const { retryAfterMs = 0 } = problem;
-			if (!(isTemporary(problem) && retryAfterMs <= 6e4) || failures > transport.retries) throw problem;
-			await wait(retryAfterMs, signal);
+			if (!isTemporary(problem) || failures > transport.retries) throw problem;
+			await wait(problem.retryAfterMs ?? 0, signal);
 		} finally {
 			limit.end();
 		}
@@ -1313,6 +1312,51 @@ async function readConfig(folder) {
 		return {};
 	}
 }
+// client/tools/registry-access.ts
+const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+function isLoopback(hostname) {
+	return loopback.test(hostname);
+}
+function registryUrl(registry, apiUrl) {
+	const { hostname } = new URL(`http://${registry}`);
+	const api = new URL(apiUrl);
+	return `${isLoopback(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http" : "https"}://${registry}`;
+}
+async function requestGrant({ url, name, action, token, send }) {
+	const challenge = (await send(`${url}/v2/`, {})).headers.get("www-authenticate") ?? "";
+	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
+	if (realm === "" || new URL(realm).origin !== new URL(url).origin) return void 0;
+	const [account = ""] = name.split("/");
+	const query = new URLSearchParams({
+		service,
+		scope: `repository:${name}:${action}`
+	});
+	const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString("base64")}`;
+	return await send(`${realm}?${query.toString()}`, { headers: { authorization } });
+}
+const manifestTypes = [
+	"application/vnd.oci.image.manifest.v1+json",
+	"application/vnd.oci.image.index.v1+json",
+	"application/vnd.docker.distribution.manifest.v2+json",
+	"application/vnd.docker.distribution.manifest.list.v2+json"
+].join(", ");
+async function digestOfTag(tag, at) {
+	const granted = await requestGrant({
+		...at,
+		action: "pull,push"
+	});
+	if (!granted?.ok) return void 0;
+	const { token } = await granted.json();
+	const headers = {
+		authorization: `Bearer ${token}`,
+		accept: manifestTypes
+	};
+	const answer = await at.send(`${at.url}/v2/${at.name}/manifests/${tag}`, {
+		method: "HEAD",
+		headers
+	});
+	return answer.ok ? answer.headers.get("docker-content-digest") ?? void 0 : void 0;
+}
 // action/push/program.ts
 async function runProgram(name, args, options) {
 	const child = started(name, args, options, "pipe");
@@ -1448,28 +1492,6 @@ async function requestOnce(url, secret, signal) {
 	const { value } = await response.json();
 	if (typeof value !== "string" || value === "") throw new Error("the response has no token");
 	return value;
-}
-// client/tools/registry-access.ts
-const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
-function isLoopback(hostname) {
-	return loopback.test(hostname);
-}
-function registryUrl(registry, apiUrl) {
-	const { hostname } = new URL(`http://${registry}`);
-	const api = new URL(apiUrl);
-	return `${isLoopback(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http" : "https"}://${registry}`;
-}
-async function requestGrant({ url, name, action, token, send }) {
-	const challenge = (await send(`${url}/v2/`, {})).headers.get("www-authenticate") ?? "";
-	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
-	if (realm === "" || new URL(realm).origin !== new URL(url).origin) return void 0;
-	const [account = ""] = name.split("/");
-	const query = new URLSearchParams({
-		service,
-		scope: `repository:${name}:${action}`
-	});
-	const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString("base64")}`;
-	return await send(`${realm}?${query.toString()}`, { headers: { authorization } });
 }
 // action/inputs.ts
 function tokenInput(env) {
@@ -1686,20 +1708,8 @@ async function buildWithBuildx(args, push) {
 }
 async function pushTags(push) {
 	for (const target of targets(push)) if (await push.show(() => showProgram("docker", ["push", target], push)) !== 0) throw new Failure(`docker push of ${target} failed, see its output`);
-	return await pushedDigest(push);
-}
-async function pushedDigest(push) {
-	const [target = ""] = targets(push);
-	const { stdout } = await runProgram("docker", [
-		"image",
-		"inspect",
-		"--format",
-		"{{range .RepoDigests}}{{println .}}{{end}}",
-		target
-	], push);
-	const found = stdout.split("\n").findLast((line) => line.startsWith(`${push.repository}@`));
-	if (found === void 0) throw new Failure(`Docker does not report the digest of ${target}`);
-	return found.slice(push.repository.length + 1);
+	const [tag = ""] = push.tags;
+	return await push.digestOf(tag);
 }
 function targets({ repository, tags }) {
 	return tags.map((tag) => `${repository}:${tag}`);
@@ -1826,12 +1836,6 @@ function explain(error) {
 	throw new Failure("wait-for-ready: The token needs the scope connect", { cause: error });
 }
 // action/push/image-size.ts
-const manifestTypes = [
-	"application/vnd.oci.image.manifest.v1+json",
-	"application/vnd.oci.image.index.v1+json",
-	"application/vnd.docker.distribution.manifest.v2+json",
-	"application/vnd.docker.distribution.manifest.list.v2+json"
-].join(", ");
 const timeoutMs = 1e4;
 async function imageSize({ repository, digest }, access) {
 	const [registry = "", ...path] = repository.split("/");
@@ -1976,12 +1980,27 @@ async function push(deployment) {
 		};
 	}
 	const repository = await imageName(deployment);
+	const registry = repository.slice(0, repository.indexOf("/"));
 	const login = {
-		registry: repository.slice(0, repository.indexOf("/")),
+		registry,
 		account: inputs.account,
 		token
 	};
 	const show = async (work) => await workflow.withoutCommands(work);
+	const digestOf = async (tag) => {
+		const send = async (url, init) => await fetch(url, {
+			...init,
+			signal
+		});
+		const found = await digestOfTag(tag, {
+			url: registryUrl(registry, inputs.host),
+			name: service,
+			token,
+			send
+		});
+		if (found === void 0) throw new Failure(`The registry does not have ${repository}:${tag} after the push`);
+		return found;
+	};
 	return {
 		repository,
 		digest: await withLogIn(login, {
@@ -1993,6 +2012,7 @@ async function push(deployment) {
 				signal,
 				repository,
 				tags,
+				digestOf,
 				show
 			};
 			if (source.kind === "image") return await pushImage(source.image, to);

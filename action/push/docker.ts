@@ -12,6 +12,8 @@ export interface DockerPush extends ProgramOptions {
   /** The name in the registry, without a tag. */
   readonly repository: string;
   readonly tags: readonly string[];
+  /** The digest of the image with a tag in the registry. */
+  readonly digestOf: (tag: string) => Promise<string>;
   /** Runs a program whose output is not trusted, with workflow commands disabled. */
   readonly show: (work: () => Promise<number>) => Promise<number>;
 }
@@ -70,17 +72,8 @@ async function pushTags(push: DockerPush): Promise<string> {
       throw new Failure(`docker push of ${target} failed, see its output`);
     }
   }
-  return await pushedDigest(push);
-}
-
-/** The digest of a pushed image in the registry, which the engine stores after the push. */
-async function pushedDigest(push: DockerPush): Promise<string> {
-  const [target = ''] = targets(push);
-  const format = '{{range .RepoDigests}}{{println .}}{{end}}';
-  const { stdout } = await runProgram('docker', ['image', 'inspect', '--format', format, target], push);
-  const found = stdout.split('\n').findLast((line) => line.startsWith(`${push.repository}@`));
-  if (found === undefined) throw new Failure(`Docker does not report the digest of ${target}`);
-  return found.slice(push.repository.length + 1);
+  const [tag = ''] = push.tags;
+  return await push.digestOf(tag);
 }
 
 function targets({ repository, tags }: DockerPush): string[] {

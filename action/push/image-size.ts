@@ -1,5 +1,5 @@
 /** The size of an image in the registry. */
-import { registryUrl, requestGrant } from '../../client/tools/registry-access.ts';
+import { manifestTypes, registryUrl, requestGrant } from '../../client/tools/registry-access.ts';
 
 interface Access {
   readonly token: string;
@@ -18,13 +18,6 @@ interface Manifest {
   readonly layers?: readonly Descriptor[];
   readonly manifests?: readonly Descriptor[];
 }
-
-const manifestTypes = [
-  'application/vnd.oci.image.manifest.v1+json',
-  'application/vnd.oci.image.index.v1+json',
-  'application/vnd.docker.distribution.manifest.v2+json',
-  'application/vnd.docker.distribution.manifest.list.v2+json',
-].join(', ');
 
 /** Short, because the summary is complete without the size. */
 const timeoutMs = 10_000;

@@ -3,6 +3,7 @@ import { Command } from '@commander-js/extra-typings';
 import type { Backend, BackendListItem, BackendStatus, RunningBackend, Traffic } from '../../client/index.ts';
 import { duration, positive } from '../arguments.ts';
 import { collect } from '../collect.ts';
+import { reportOf } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { sizeText } from '../output/progress.ts';
 import { fields, table } from '../output/table.ts';
@@ -154,13 +155,20 @@ export function stopCommand(session: Session, name: string) {
     .option('-w, --wait', 'wait until they have ended')
     .action(async (backends, { force, wait }) => {
       const client = await session.client();
-      for (const backend of backends) {
-        await client.stop(backend, { ...(force && { hard: true }), signal: session.signal });
+      const { signal, output } = session;
+      const stop = async (backend: string) => {
+        await client.stop(backend, { ...(force && { hard: true }), signal });
         const { status } = wait
-          ? await client.waitUntilTerminated(backend, { signal: session.signal })
+          ? await client.waitUntilTerminated(backend, { signal })
           : { status: force ? 'hard-terminating' : 'terminating' };
-        session.output.done({ backend, status }, `${backend} is ${status}`);
-      }
+        output.done({ backend, status }, `${backend} is ${status}`);
+      };
+      // All of them, even if one has already ended; with --wait at the same time.
+      const results = await Promise.allSettled(backends.map(stop));
+      signal.throwIfAborted();
+      const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+      for (const failure of failures.slice(1)) output.warning(reportOf(failure).message);
+      if (failures.length > 0) throw failures[0];
     });
   return withExamples(command, `${name === 'stop' ? 'backend stop' : name} tb7rq01a2b3c4d5e6f --wait`);
 }

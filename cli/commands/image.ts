@@ -1,6 +1,7 @@
 /** `berth image`. */
+import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -111,6 +112,8 @@ async function save(session: Session, response: Response, file: string | undefin
   const reading = pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), bytes, {
     signal,
   });
+  // Awaited below. It may fail while the archive is written.
+  reading.catch(() => {});
   try {
     if (file === undefined) await loadArchive(bytes, { env: io.env, cwd: io.cwd, signal });
     else if (file === '-') await pipeline(bytes, io.stdout, { signal, end: false });
@@ -125,12 +128,20 @@ async function save(session: Session, response: Response, file: string | undefin
   progress.stop('Downloaded');
 }
 
-/** Writes a file, and deletes it if the download fails: part of an archive is useless, and looks like an archive. */
+/** Writes a file that appears when it is complete: part of an archive looks like an archive. Until then, an older file stays. */
 async function writeWhole(bytes: Readable, path: string, signal: AbortSignal): Promise<void> {
-  try {
+  const found = await stat(path).catch(() => undefined);
+  if (found && !found.isFile()) {
+    // A device or a pipe; for a folder, this rejects.
     await pipeline(bytes, createWriteStream(path), { signal });
+    return;
+  }
+  const part = `${path}.${randomBytes(6).toString('hex')}.part`;
+  try {
+    await pipeline(bytes, createWriteStream(part, { flags: 'wx' }), { signal });
+    await rename(part, path);
   } catch (error) {
-    await rm(path, { force: true });
+    await rm(part, { force: true });
     throw error;
   }
 }

@@ -10,6 +10,7 @@ import { fields } from '../output/table.ts';
 import { pushArchive } from '../push/archive.ts';
 import { buildImage, pushImage, tagImage } from '../push/docker.ts';
 import { commitLabels, gitCommit } from '../push/git.ts';
+import { digestOf } from '../registry.ts';
 import type { Session } from '../session.ts';
 
 interface PushOptions {
@@ -126,7 +127,8 @@ async function pushWithDocker(session: Session, { service, image, options }: Pus
   output.message(`Pushing ${safeText(target)}`);
   const { token } = await session.login();
   const [account = ''] = service.split('/');
-  return { service, tag, digest: await pushImage(target, { account, token }, at) };
+  await pushImage(target, { account, token }, at);
+  return { service, tag, digest: await digestOf(session, service, tag) };
 }
 
 async function pushFromArchive(

@@ -15,7 +15,7 @@ export function stopAllCommand(session: Session) {
     .action(async (name, { dryRun = false, force = false, before }) => {
       const client = await session.client();
       const service = await session.service(name);
-      const wanted = { before: before ?? new Date().toISOString(), dry_run: dryRun, hard: force };
+      const wanted = { ...(before !== undefined && { before }), dry_run: dryRun, hard: force };
       const answer = await client.stopBackends(service, wanted, { signal: session.signal });
       const { backend_count: running, terminated_count: stopped } = answer;
       session.output.done(

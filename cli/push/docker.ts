@@ -54,8 +54,8 @@ export async function tagImage(image: string, name: string, options: DockerOptio
   if (code !== 0) throw new CliError('NoSuchImage', `Docker has no image "${image}": ${lastLine(stderr)}`);
 }
 
-/** Pushes an image and returns its digest. Docker shows the progress of each layer. */
-export async function pushImage(name: string, login: RegistryLogin, options: DockerOptions): Promise<string> {
+/** Pushes an image. Docker shows the progress of each layer. */
+export async function pushImage(name: string, login: RegistryLogin, options: DockerOptions): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-docker-'));
   // A second Ctrl-C ends the process without `finally`, and the credentials must be deleted then, too.
   const removeAtExit = () => rmSync(folder, { recursive: true, force: true });
@@ -70,7 +70,6 @@ export async function pushImage(name: string, login: RegistryLogin, options: Doc
     await rm(folder, { recursive: true, force: true });
     process.off('exit', removeAtExit);
   }
-  return await pushedDigest(name, options);
 }
 
 /**
@@ -102,16 +101,6 @@ export async function loadArchive(archive: Readable, options: DockerOptions): Pr
   if ((await showProgram('docker', ['load', '--quiet'], { ...options, input: archive })) !== 0) {
     throw new CliError('LoadFailed', 'docker load failed, see its output');
   }
-}
-
-/** The digest of a pushed image in the registry, which the engine stores after the push. */
-async function pushedDigest(name: string, options: DockerOptions): Promise<string> {
-  const format = '{{range .RepoDigests}}{{println .}}{{end}}';
-  const { stdout } = await runProgram('docker', ['image', 'inspect', '--format', format, name], options);
-  const repository = name.slice(0, name.lastIndexOf(':'));
-  const found = stdout.split('\n').find((line) => line.startsWith(`${repository}@`));
-  if (found === undefined) throw new CliError('PushFailed', `Docker does not report the digest of ${name}`);
-  return found.slice(repository.length + 1);
 }
 
 function lastLine(text: string): string {

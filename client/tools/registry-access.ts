@@ -20,7 +20,8 @@ export interface GrantRequest {
   readonly url: string;
   /** `<account>/<service>`. */
   readonly name: string;
-  readonly action: 'pull' | 'delete';
+  /** Of several actions, the registry grants those that the token may do. */
+  readonly action: 'pull' | 'delete' | 'pull,push';
   /** An access token. */
   readonly token: string;
   readonly send: (url: string, init: RequestInit) => Promise<Response>;
@@ -36,4 +37,24 @@ export async function requestGrant({ url, name, action, token, send }: GrantRequ
   const query = new URLSearchParams({ service, scope: `repository:${name}:${action}` });
   const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
   return await send(`${realm}?${query.toString()}`, { headers: { authorization } });
+}
+
+export const manifestTypes = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+].join(', ');
+
+/**
+ * The digest of the image with a tag. `undefined` if there is none, or if the token may neither push nor pull it. After a push, only the
+ * registry knows the digest: an engine may report digests of earlier pushes and pulls, and that of an index of which it pushed a part.
+ */
+export async function digestOfTag(tag: string, at: Omit<GrantRequest, 'action'>): Promise<string | undefined> {
+  const granted = await requestGrant({ ...at, action: 'pull,push' });
+  if (!granted?.ok) return undefined;
+  const { token } = (await granted.json()) as { token: string };
+  const headers = { authorization: `Bearer ${token}`, accept: manifestTypes };
+  const answer = await at.send(`${at.url}/v2/${at.name}/manifests/${tag}`, { method: 'HEAD', headers });
+  return answer.ok ? (answer.headers.get('docker-content-digest') ?? undefined) : undefined;
 }

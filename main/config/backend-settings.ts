@@ -41,7 +41,7 @@ export const backendSettings = {
     variable: 'BERTH_MAX_IDLE_SECONDS_LIMIT',
     schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
     defaultText: '`31536000` (a year)',
-    help: 'The highest `max_idle_seconds` that a connect request may set.',
+    help: 'The highest `max_idle_seconds` that a connect request may set. A higher default is lowered to it.',
   },
   defaultLifetimeSeconds: {
     variable: 'BERTH_DEFAULT_LIFETIME_SECONDS',
@@ -53,7 +53,7 @@ export const backendSettings = {
     variable: 'BERTH_LIFETIME_SECONDS_LIMIT',
     schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
     defaultText: '`31536000` (a year)',
-    help: 'The highest `lifetime_limit_seconds` that a connect request may set.',
+    help: 'The highest `lifetime_limit_seconds` that a connect request may set. A higher default is lowered to it.',
   },
   defaultMemoryBytes: {
     variable: 'BERTH_DEFAULT_MEMORY_BYTES',
@@ -63,7 +63,7 @@ export const backendSettings = {
   memoryBytesLimit: {
     variable: 'BERTH_MEMORY_BYTES_LIMIT',
     schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 16 * 1024 * 1024 * 1024 }),
-    help: 'The highest `memory_limit_bytes` that a connect request or a service may set.',
+    help: 'The highest `memory_limit_bytes` that a connect request or a service may set. A higher default is lowered to it.',
   },
   defaultCpuPercent: {
     variable: 'BERTH_DEFAULT_CPU_PERCENT',

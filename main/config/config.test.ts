@@ -28,6 +28,21 @@ test('logs are kept no longer than their backends', () => {
   expect(keptLogSeconds(loadConfig({ BERTH_BACKEND_HISTORY_SECONDS: '7200' }))).toBe(7200);
 });
 
+test('a limit lowers the default, so that connects that set nothing do not exceed it', () => {
+  const limits = {
+    BERTH_MAX_IDLE_SECONDS_LIMIT: '120',
+    BERTH_LIFETIME_SECONDS_LIMIT: '3600',
+    BERTH_DEFAULT_LIFETIME_SECONDS: '7200',
+    BERTH_MEMORY_BYTES_LIMIT: String(512 * 1024 ** 2),
+  };
+  expect(loadConfig(limits)).toMatchObject({
+    defaultMaxIdleSeconds: 120,
+    defaultLifetimeSeconds: 3600,
+    defaultMemoryBytes: 512 * 1024 ** 2,
+  });
+  expect(loadConfig({})).toMatchObject({ defaultMaxIdleSeconds: 300, defaultLifetimeSeconds: 0 });
+});
+
 test.each(['localhost', 'sessions.example.com', 'a-b.example', 'xn--bcher-kva.example'])(
   '%s is a valid session domain',
   (domain) => {

@@ -202,8 +202,19 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
     need('redisUrl', 'BERTH_BUS=redis', config.bus === 'redis' && !config.redisUrl),
   ];
   const problems = needs.flat();
-  if (problems.length === 0) return config;
+  if (problems.length === 0) return { ...config, ...loweredDefaults(config) };
   throw new ConfigError(`The configuration has problems:\n${problems.join('\n')}`);
+}
+
+/** The defaults, at most their limits: an operator may set only a limit. */
+function loweredDefaults(
+  config: Config,
+): Pick<Config, 'defaultMaxIdleSeconds' | 'defaultLifetimeSeconds' | 'defaultMemoryBytes'> {
+  return {
+    defaultMaxIdleSeconds: Math.min(config.defaultMaxIdleSeconds, config.maxIdleSecondsLimit),
+    defaultLifetimeSeconds: Math.min(config.defaultLifetimeSeconds, config.lifetimeSecondsLimit),
+    defaultMemoryBytes: Math.min(config.defaultMemoryBytes, config.memoryBytesLimit),
+  };
 }
 
 /** Reports a missing setting that another setting needs. */

@@ -1,7 +1,6 @@
 /** Watches the files of a build: the context except files that `.dockerignore` excludes, and the Dockerfile. */
 import { readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { once } from 'node:events';
 import { watch } from 'chokidar';
 import type { FSWatcher } from 'chokidar';
 import { IgnoreRules } from './ignore-rules.ts';
@@ -55,7 +54,8 @@ class FileWatch implements AsyncDisposable {
     });
     watcher.on('all', (_event, path) => this.#change(path, rules));
     watcher.on('error', (error) => this.#options.onProblem(problemOf(error)));
-    await once(watcher, 'ready');
+    // Not `once` of node:events, which rejects at an error: the limit of the system is a problem to report.
+    await new Promise<void>((resolve) => watcher.once('ready', resolve));
     const before = this.#watcher;
     this.#watcher = watcher;
     await before?.close();

@@ -235,6 +235,27 @@ describe.skipIf(!engine)('the command line', () => {
     expect((await own.run(['image', 'rm', 'packed', 'v1', '--yes'])).code).toBe(5);
   });
 
+  test('a push reports its own digest, not that of an earlier pull of the same image', async () => {
+    const { folder: layouts } = await writeLayouts(join(folder, 'pulled'), ['small']);
+    const uploaded = await cli.json<{ digest: string }>(
+      'push',
+      'again',
+      '--archive',
+      join(layouts, 'small'),
+      '--create',
+    );
+    const source = `${platform.registry}/home/again`;
+    const config = join(folder, 'pulled-docker');
+    const env = { ...at.env, DOCKER_CONFIG: config };
+    const login = ['login', '--username', 'home', '--password-stdin', platform.registry];
+    await runCommand('docker', login, { env, input: platform.token });
+    await runCommand('docker', ['pull', '--quiet', `${source}@${uploaded.digest}`], { env });
+    const pushed = await cli.json<{ digest: string }>('push', 'again', `${source}@${uploaded.digest}`, '--tag', 'v2');
+    const images = await cli.json<ImageObject[]>('image', 'list', 'again');
+    expect(images.find(({ tag }) => tag === 'v2')?.digest).toBe(pushed.digest);
+    expect(pushed.digest).not.toBe(uploaded.digest);
+  });
+
   test('service: create, list, info, settings with secrets, delete', async () => {
     await cli.ok('service', 'create', 'short');
     expect((await cli.run(['service', 'create', 'short'])).stderr).toMatch(/^Error: .*already/);

@@ -2,14 +2,16 @@
 /** The conventions of all commands of the command line, tested with the published bundle as a process, without a platform. */
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { openTestApi } from '../../api/testing/test-api.ts';
 import { devCommand } from '../../cli/commands/server.ts';
 import { Session } from '../../cli/session.ts';
 import { devOptions } from '../../main/dev/settings.ts';
 import { runCommand } from '../../setup/command.ts';
+import type { RunningProgram } from '../kit/machine/running-program.ts';
 import { bundled, Cli } from './bundle.ts';
 
 let folder: string;
@@ -283,6 +285,61 @@ test('signals end a command with the exit code of shells, also while it waits fo
   }
   silent.closeAllConnections();
   await new Promise((resolve) => silent.close(resolve));
+});
+
+test('a download that breaks off or is stopped leaves no part of an archive, and an older file as it was', async () => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const image = { digest, tag: 'latest', pushed_at: new Date().toISOString(), git_commit: null };
+  const archives: ServerResponse[] = [];
+  const server = createServer((request, response) => {
+    if (!request.url?.endsWith('/archive')) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ images: [image] }));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/x-tar', 'content-length': 1_000_000 });
+    response.write(Buffer.alloc(1_000));
+    archives.push(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const cli = await cliAt('downloads', { BERTH_HOST: `http://127.0.0.1:${port}`, BERTH_TOKEN: 'home.x' });
+  const file = join(cli.home, 'draw.tar');
+  await writeFile(file, 'older');
+  const isWriting = async () => {
+    const parts = (await readdir(cli.home)).filter((name) => name.endsWith('.part'));
+    expect((await Promise.all(parts.map(async (name) => await stat(join(cli.home, name))))).length).toBe(1);
+  };
+  for (const [stop, code, message] of [
+    [(running: RunningProgram) => running.kill('SIGINT'), 130, 'Stopped by SIGINT'],
+    [() => archives.at(-1)?.destroy(), 1, 'The download failed'],
+  ] as const) {
+    const running = cli.start(['image', 'pull', 'home/draw', '--output', 'draw.tar']);
+    await vi.waitFor(isWriting, { timeout: 30_000 });
+    stop(running);
+    const { stderr, ...result } = await running.done;
+    expect(result).toEqual({ code, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain('    at ');
+    expect([await readFile(file, 'utf8'), (await readdir(cli.home)).filter((name) => name.endsWith('.part'))]).toEqual([
+      'older',
+      [],
+    ]);
+  }
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test('of several backends, all are stopped, also if one has ended', async () => {
+  const cli = await loggedIn('stops');
+  const [ended, running] = await Promise.all(
+    ['a', 'b'].map(async () => (await cli.json<{ backend_id: string }>('connect', 'draw')).backend_id),
+  );
+  await cli.ok('backend', 'stop', ended!);
+  expect(await cli.run(['backend', 'stop', ended!, running!])).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(new RegExp(`${running} is terminating[^]*Error: Backend "${ended}" has ended`)),
+  });
+  expect(await cli.ok('backend', 'info', running!)).toMatch(/terminated/);
 });
 
 test('completion prints scripts and candidates', async () => {
