@@ -186,7 +186,12 @@ export function assertDigest(digest: string): void {
 
 /** Throws a `TypeError` for an invalid upload ID. */
 export function assertUploadId(uploadId: string): void {
-  if (!uploadIdPattern.test(uploadId)) throw new TypeError(`Not an upload ID: ${JSON.stringify(uploadId)}`);
+  if (!isUploadId(uploadId)) throw new TypeError(`Not an upload ID: ${JSON.stringify(uploadId)}`);
+}
+
+/** Whether a text is an upload ID. */
+export function isUploadId(text: string): boolean {
+  return uploadIdPattern.test(text);
 }
 
 /** Whether a text is a digest that the registry accepts. */

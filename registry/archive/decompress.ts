@@ -146,7 +146,7 @@ async function* counted(source: Bytes, count: { bytes: number }): AsyncGenerator
 }
 
 /** Makes the first chunk long enough to detect the compression. */
-async function* withHead(source: Bytes): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* withHead(source: Bytes): AsyncGenerator<Uint8Array, void, undefined> {
   let head: Uint8Array | undefined = new Uint8Array();
   for await (const chunk of source) {
     if (!head) {

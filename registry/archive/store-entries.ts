@@ -13,7 +13,7 @@ import { publishUpload } from '../content/blob-publish.ts';
 import { renewBlob } from '../content/leases.ts';
 import { discardUpload } from '../content/uploads.ts';
 import { maxManifestBytes } from '../content/manifest.ts';
-import { compressionOf } from './decompress.ts';
+import { compressionOf, withHead } from './decompress.ts';
 import type { Compression } from './decompress.ts';
 import { ArchiveContents, documentNames } from './archive-contents.ts';
 import type { ArchiveFile, DocumentName } from './archive-contents.ts';
@@ -116,8 +116,7 @@ async function* sniff(
   source: AsyncIterable<Uint8Array>,
   sniffed: { compression?: Compression },
 ): AsyncGenerator<readonly Uint8Array[], void> {
-  for await (const chunk of source) {
-    // Chunks have some kilobytes; an entry whose first chunk has less than four bytes counts as uncompressed.
+  for await (const chunk of withHead(source)) {
     sniffed.compression ??= compressionOf(chunk);
     yield [chunk];
   }

@@ -52,9 +52,14 @@ const maxPlainName = 100;
 /** Constant, so that the same image has the same bytes. */
 const unowned = { uid: 0, gid: 0, mode: 0o644, mtime: new Date(0) } as const;
 
-type Part =
-  | { readonly name: string; readonly sizeBytes: number; readonly bytes: Uint8Array }
-  | { readonly name: string; readonly sizeBytes: number; readonly digest: string };
+/** Only small documents are kept in memory until they are sent: an index may have thousands of manifests of megabytes. */
+type Part = { readonly name: string; readonly sizeBytes: number } & (
+  | { readonly bytes: Uint8Array }
+  /** The ID of a stored manifest. */
+  | { readonly manifest: string }
+  /** The digest of a blob. */
+  | { readonly digest: string }
+);
 
 /** Creates the archive of an image. `undefined` if there is no such manifest. Throws `ImageNotFound` if parts are missing. */
 export async function writeArchive(
@@ -101,7 +106,7 @@ async function addManifest(context: ContentContext, stored: StoredManifest, { bl
   const { repository, digest, bytes, mediaType } = stored;
   const name = pathOf(digest);
   if (blobs.has(name) || depth > maxIndexDepth) return;
-  blobs.set(name, { name, sizeBytes: bytes.byteLength, bytes });
+  blobs.set(name, { name, sizeBytes: bytes.byteLength, manifest: stored.id });
   const manifest = parseManifest(bytes, mediaType);
   for (const each of referencesOf({ ...manifest, manifests: [] })) await addBlob(context, repository, each, blobs);
   for (const child of manifest.manifests) {
@@ -176,9 +181,15 @@ async function copyParts(context: ContentContext, parts: readonly Part[], respon
   await send(response, Buffer.alloc(endOfTarBytes));
 }
 
-async function copyPart({ blobs }: ContentContext, part: Part, response: ServerResponse): Promise<void> {
+async function copyPart({ store, blobs }: ContentContext, part: Part, response: ServerResponse): Promise<void> {
   if ('bytes' in part) {
     await send(response, part.bytes);
+    return;
+  }
+  if ('manifest' in part) {
+    const stored = await store.get(manifests, part.manifest);
+    if (!stored) throw new Error(`The manifest ${part.manifest} was deleted while its image was sent`);
+    await send(response, stored.bytes);
     return;
   }
   await using blob = await blobs.open(part.digest);

@@ -50,7 +50,8 @@ export async function pushManifest(context: ContentContext, pushed: PushedManife
   const leasedAt = await context.store.now();
   await leaseReferences(context, repository, manifest);
   await context.quota.reserveManifest(repository, pushed);
-  await ensureRepository(context, repository);
+  // The content of a deleted service is deleted before its name is used again.
+  if (await ensureRepository(context, repository)) await leaseReferences(context, repository, manifest);
   const stored = await storeAndRecord(context, pushed);
   const written: Written = { stored, manifest, tags: [] };
   const renewedAt = await assertLeased(context, written, leasedAt);

@@ -83,7 +83,8 @@ async function readProperties(
   const gitCommit = gitCommitOf([config?.config?.Labels ?? {}, image.annotations, manifest.annotations]);
   return {
     sizeBytes,
-    ...(config?.os && config.architecture && { platform: `${config.os}/${config.architecture}`.slice(0, 128) }),
+    ...(config?.os &&
+      config.architecture && { platform: `${config.os}/${config.architecture}`.slice(0, 128).toWellFormed() }),
     ...(gitCommit && { gitCommit }),
   };
 }

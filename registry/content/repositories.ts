@@ -20,16 +20,19 @@ export async function requireRepository(store: Store, repository: string): Promi
  * Creates the service of a repository for its first push. First deletes the content of a deleted service of the same name, so that
  * its tags do not reappear. After a crash in between, the service does not exist and the next push does the rest. Concurrent
  * first pushes do not harm each other: each deletes only older content.
+ *
+ * @returns whether there was no service, so that content may have been deleted.
  */
 export async function ensureRepository(
   { store, clock, defaultCluster }: { store: Store; clock: Clock; defaultCluster: string },
   repository: string,
-): Promise<void> {
+): Promise<boolean> {
   const begun = await store.now();
-  if (await findService(store, repository)) return;
+  if (await findService(store, repository)) return false;
   await purgeRepository(store, repository, begun);
   const [account = '', name = ''] = repository.split('/');
   await insertService(store, newService({ account, name, cluster: defaultCluster }, clock.now()));
+  return true;
 }
 
 /** Deletes all tags, images and manifests of a repository that were pushed before a time. Blobs are left to garbage collection. */

@@ -4,7 +4,7 @@ import type { GcEvent } from './events.ts';
 import { beginRun, repositories } from './gc-run.ts';
 import type { GcDeps } from './gc-run.ts';
 import type { LeaderLease } from './leader-lease.ts';
-import { markUnlinkedBlobs, noBlobs, removeMarked } from './sweep-blobs.ts';
+import { finishRemovals, markUnlinkedBlobs, noBlobs, removeMarked } from './sweep-blobs.ts';
 import { sweepRepository } from './sweep-repository.ts';
 
 /**
@@ -18,6 +18,8 @@ export async function* collect(
 ): AsyncGenerator<GcEvent, void, undefined> {
   const begunMs = performance.now();
   const run = await beginRun(deps, lease, signal);
+  // Pushes of blobs whose removal was interrupted by a crash would otherwise wait for the end of this run.
+  const finished = lease ? await finishRemovals({ ...run, lease }) : noBlobs;
   const sum = { repositories: 0, manifests: 0, tags: 0, links: 0 };
   // In a dry run these links still exist when the blobs are counted.
   const goneLinks = new Map<string, number>();
@@ -42,7 +44,7 @@ export async function* collect(
     ...sum,
     uploads,
     marked,
-    removed,
+    removed: { blobs: finished.blobs + removed.blobs, bytes: finished.bytes + removed.bytes },
     removal_wait_ms: deps.gc.removalWaitMs,
     duration_ms: Math.round(performance.now() - begunMs),
   };

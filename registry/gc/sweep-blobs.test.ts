@@ -1,9 +1,9 @@
 /** When the bytes of a blob are removed, and when they stay. */
 import { expect, test } from 'vitest';
 import { collect } from '../../test/kit/registry/garbage-collection.ts';
-import { pushBlob } from '../../test/kit/registry/registry.ts';
+import { pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
 import type { TestRegistry } from '../../test/kit/registry/registry.ts';
-import { tombstones } from '../content/documents.ts';
+import { blobLinks, contentId, tombstones } from '../content/documents.ts';
 import { blobCount, hourMs, openGcFixture, repository, status } from '../testing/gc-fixture.ts';
 
 test('bytes are removed when no repository links to them, and not before their wait has ended', async () => {
@@ -57,6 +57,22 @@ test('a removal that a crash interrupted is finished at the next start', async (
   await registry.restart();
   await expect.poll(async () => await registry.store.get(tombstones, digest)).toBeUndefined();
   expect(await blobCount(registry)).toBe(0);
+});
+
+test('a repair first finishes a removal that a crash interrupted, so that a push does not wait for its end', async () => {
+  await using opened = await openGcFixture();
+  const { registry } = opened;
+  const { digest } = await pushBlob(registry, repository, 'half removed');
+  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
+  await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
+  // Content without bytes, so that the repair reports a problem before its end.
+  const missing = sha256('missing');
+  const link = { id: contentId(repository, missing), repository, digest: missing, sizeBytes: 7, usedAt: new Date() };
+  await registry.store.insert(blobLinks, link);
+  const events = registry.collector.verify({ repair: true }, new AbortController().signal);
+  await events.next();
+  expect(await registry.store.get(tombstones, digest)).toBeUndefined();
+  await events.return();
 });
 
 /** Waits until the scheduled collector has finished. */

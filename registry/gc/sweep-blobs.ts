@@ -55,9 +55,9 @@ export async function removeMarked(
   return await removeAll(removal, [...unfinished, ...due]);
 }
 
-/** Finishes removals that a dead collector began. */
-export async function finishRemovals(removal: Removal): Promise<void> {
-  await removeAll(removal, await unfinishedRemovals(removal.store));
+/** Finishes removals that a dead collector began. @returns the removed blobs. */
+export async function finishRemovals(removal: Removal): Promise<BlobTotals> {
+  return await removeAll(removal, await unfinishedRemovals(removal.store));
 }
 
 /** Removals that a collector has begun: it is working on them now, or it is dead. */

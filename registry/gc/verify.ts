@@ -3,6 +3,7 @@ import type { Problem, VerificationEvent } from './events.ts';
 import { beginRun, repositories } from './gc-run.ts';
 import type { GcDeps } from './gc-run.ts';
 import type { LeaderLease } from './leader-lease.ts';
+import { finishRemovals } from './sweep-blobs.ts';
 import { verifyBlobs } from './verify-blobs.ts';
 import { verifyRepository } from './verify-repository.ts';
 
@@ -14,6 +15,8 @@ export async function* verify(
 ): AsyncGenerator<VerificationEvent, void, undefined> {
   const begunMs = performance.now();
   const run = await beginRun(deps, lease, signal);
+  // Pushes of blobs whose removal was interrupted by a crash would otherwise wait for the end of this run.
+  if (lease) await finishRemovals({ ...run, lease });
   const seen = { blobs: 0, bytes: 0, manifests: 0, tags: 0 };
   const sum = { repositories: 0, problems: 0, repaired: 0 };
   const counted = (problem: Problem) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { accessTokens, hashToken } from '../../model/access-token.ts';
-import { newService, services, withVisibility } from '../../model/service.ts';
+import { newService, services, withDeletion, withVisibility } from '../../model/service.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import type { Answer, TestRegistry } from '../../test/kit/registry/registry.ts';
 
@@ -25,6 +25,21 @@ test('lists the repositories of the account, and none of other accounts, not eve
   const other = registry.basic('other', await registry.addToken('other', ['read']));
   const theirs = await registry.send('/v2/_catalog', { headers: { authorization: other } });
   expect(listed(theirs)).toEqual(['other/open', 'other/secret']);
+});
+
+test('a service that was deleted is not listed while its backends still end', async () => {
+  const now = new Date();
+  const listedFrom = async (path: string) => await registry.as(path);
+  await registry.store.update(services, 'acme/b', (service) => withDeletion(service, now));
+  const remaining = own.filter((name) => name !== 'acme/b');
+  expect(listed(await listedFrom('/v2/_catalog'))).toEqual(remaining);
+  const page = await listedFrom('/v2/_catalog?n=1&last=acme/a.b');
+  expect([listed(page), page.headers.link]).toEqual([['acme/z'], undefined]);
+  await registry.store.update(
+    services,
+    'acme/b',
+    ({ deletedAt: _deletedAt, clearBefore: _clearBefore, ...service }) => service,
+  );
 });
 
 test('lists only existing services of a token that is limited to services, by a login and by a grant, in pages', async () => {

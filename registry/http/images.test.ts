@@ -125,6 +125,19 @@ test('an image with an invalid config has no properties', async () => {
   expect(await find('nonsense')).toMatchObject({ digest: sha256(JSON.stringify(manifest)), sizeBytes: 9 });
 });
 
+test('an image with a platform that is not well-formed is stored', async () => {
+  const repository = 'acme/half';
+  const config = await pushBlob(registry, repository, String.raw`{"os":"\ud800","architecture":"amd64"}`);
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: imageType,
+    config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },
+    layers: [],
+  };
+  expect((await putManifest(registry, { repository, reference: 'v1' }, manifest)).status).toBe(201);
+  expect(await find('half')).toMatchObject({ platform: '\ufffd/amd64' });
+});
+
 test('deleting a tag or a manifest deletes its images', async () => {
   const repository = 'acme/gone';
   const { digest } = await pushImage(registry, { repository, reference: 'v1' });

@@ -46,8 +46,12 @@ export async function listCatalog(
       return await existing(store, account, names, count);
     }
     const range = after !== 'the beginning' && { range: { after: after.name } };
-    const found = await store.find(services, { index: 'byAccount', equals: { account }, limit: count, ...range });
-    return found.map(({ id }) => id);
+    const names: string[] = [];
+    for await (const { id, deletedAt } of store.scan(services, { index: 'byAccount', equals: { account }, ...range })) {
+      if (!deletedAt) names.push(id);
+      if (names.length === count) break;
+    }
+    return names;
   });
   answerJson(response, 200, { repositories: page }, link);
 }

@@ -90,4 +90,22 @@ onAllRegistries((fixture) => {
     expect(await answers()).toEqual({ ...none, tags: 200 });
     expect(json(await repository.send('tags/list'))).toEqual({ name: repository.name, tags: ['new'] });
   });
+
+  test('an index whose manifests disappear with their service is not stored, until they are pushed again', async () => {
+    const repository = fixture.repository();
+    const child = await repository.image();
+    const { digest } = await repository.manifest(child);
+    await fixture.registry.store.delete(services, repository.name);
+    const size = JSON.stringify(child).length;
+    const index = {
+      schemaVersion: 2,
+      mediaType: types.index,
+      manifests: [{ mediaType: types.image, digest, size, platform: { os: 'linux', architecture: 'amd64' } }],
+    };
+    const answer = await repository.put('v1', index);
+    expect([answer.status, answer.code]).toEqual([404, 'MANIFEST_BLOB_UNKNOWN']);
+    expect((await repository.send('manifests/v1')).status).toBe(404);
+    await repository.manifest(child);
+    expect((await repository.put('v1', index)).status).toBe(201);
+  });
 });

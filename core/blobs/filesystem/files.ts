@@ -50,7 +50,8 @@ export async function remove(path: string): Promise<boolean> {
 export async function removePublished(uploadsFolder: string, log: Log): Promise<void> {
   for await (const { name } of await opendir(uploadsFolder)) {
     const path = join(uploadsFolder, name);
-    if ((await stat(path)).nlink < 2) continue;
+    const found = await stat(path);
+    if (!found.isFile() || found.nlink < 2) continue;
     await unlink(path);
     log.info({ upload: name }, 'Removed an upload that was published before a crash');
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { link, open, readdir, symlink, truncate, unlink } from 'node:fs/promises';
+import { link, mkdir, open, readdir, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,6 +53,17 @@ describe('Files', () => {
     await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
     expect(await blobs.statUpload('one')).toBeUndefined();
     expect(await blobs.stat(digest)).toMatchObject({ sizeBytes: bytes.length });
+  });
+
+  test('ignore files and folders of other programs', async () => {
+    await using folder = await temporaryFolder();
+    for (const path of ['uploads/lost+found', 'blobs/sha256/lost+found', 'blobs/sha256/00'])
+      await mkdir(join(folder.path, path), { recursive: true });
+    for (const path of ['uploads/.DS_Store', 'blobs/sha256/.DS_Store', 'blobs/sha256/00/.DS_Store'])
+      await writeFile(join(folder.path, path), 'not ours');
+    await using blobs = await openFileBlobs({ hashing, folder: folder.path, log });
+    expect(await Array.fromAsync(blobs.listUploads())).toEqual([]);
+    expect(await Array.fromAsync(blobs.list())).toEqual([]);
   });
 
   test.runIf(existsSync('/dev/full'))('report that there is no space left', async () => {

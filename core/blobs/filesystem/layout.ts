@@ -17,13 +17,15 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeDurableFolder } from '../../files/durable.ts';
-import { assertDigest, assertUploadId, isDigest } from '../blobs.ts';
+import { assertDigest, assertUploadId, isDigest, isUploadId } from '../blobs.ts';
 import { fileErrors } from './errors.ts';
 
 const algorithms = ['sha256', 'sha512'];
 
 /** The number of digits that name the folder of a blob: 256 folders stay small. */
 const folderDigits = 2;
+
+const blobFolder = /^[0-9a-f]{2}$/;
 
 export class FileLayout {
   readonly blobsFolder: string;
@@ -53,23 +55,23 @@ export class FileLayout {
     return join(this.uploadsFolder, uploadId);
   }
 
-  /** Digests. */
+  /** Digests. Ignores files and folders of other programs. */
   async *blobs(): AsyncGenerator<string> {
     for (const algorithm of algorithms) {
       const algorithmFolder = join(this.blobsFolder, algorithm);
       for (const folder of await namesIn(algorithmFolder)) {
+        if (!blobFolder.test(folder)) continue;
         for (const name of await namesIn(join(algorithmFolder, folder))) {
           const digest = `${algorithm}:${name}`;
-          // Files of other programs are not blobs.
           if (isDigest(digest)) yield digest;
         }
       }
     }
   }
 
-  /** IDs of uploads. */
+  /** IDs of uploads. Ignores files and folders of other programs. */
   async *uploads(): AsyncGenerator<string> {
-    yield* await namesIn(this.uploadsFolder);
+    for (const name of await namesIn(this.uploadsFolder)) if (isUploadId(name)) yield name;
   }
 }
 

@@ -207,7 +207,8 @@ class Statements {
   #change(write) {
     const { table, id } = write;
     if (write.kind === 'insert') {
-      const sql = `INSERT INTO "${table}" (id, version, document) VALUES (?, 1, ?) ON CONFLICT (id) DO NOTHING`;
+      // A random first version: a change of a deleted document must not apply to a later one with the same ID.
+      const sql = `INSERT INTO "${table}" (id, version, document) VALUES (?, abs(random() % 1000000000000), ?) ON CONFLICT (id) DO NOTHING`;
       return this.#prepare(sql).run(id, write.document).changes;
     }
     if (write.kind === 'replace') {
