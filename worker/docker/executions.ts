@@ -40,6 +40,8 @@ export async function execute(
   const stream = (await callEngine(() => created.start({ hijack: false, stdin: false }))) as unknown as Readable;
   const abort = () => stream.destroy(signal.reason as Error);
   signal.addEventListener('abort', abort, { once: true });
+  // It may have aborted during the start.
+  if (signal.aborted) abort();
   try {
     const output = await readOutput(stream);
     return { output, exitCode: await exitCodeOf(created) };

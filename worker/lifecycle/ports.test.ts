@@ -63,6 +63,12 @@ await describeWorker('the port of a backend', (fixture) => {
         3000,
         3000,
       ],
+      [
+        'is the exposed one, also if the program before it listens on 8080 on localhost',
+        { script: 'httpd -h /tmp -p 127.0.0.1:8080; sleep 3; exec httpd -f -h /tmp -p 80', exposed: [80] },
+        80,
+        80,
+      ],
       ['is reached on localhost, too', { script: 'exec httpd -f -h /tmp -p 127.0.0.1:$PORT' }, 8080, 8080],
       [
         'is 8080 if the image exposes several',

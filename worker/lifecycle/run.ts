@@ -59,6 +59,7 @@ export class Run {
   readonly #startUp = new AbortController();
   readonly #harden = new AbortController();
   readonly #died = Promise.withResolvers<void>();
+  readonly #death = new AbortController();
   readonly #gone = Promise.withResolvers<void>();
   readonly #life = new AbortController();
   #backend: Backend;
@@ -223,8 +224,14 @@ export class Run {
     return this.#died.promise;
   }
 
+  /** Aborts when its process has exited. */
+  get diedSignal(): AbortSignal {
+    return this.#death.signal;
+  }
+
   processDied(): void {
     this.#died.resolve();
+    this.#death.abort();
   }
 
   /** Whether `finalize` was called. */

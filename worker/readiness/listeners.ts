@@ -49,15 +49,11 @@ export interface PortForward {
 }
 
 /**
- * The forward that a port needs whose program listens on localhost, or on IPv6 alone. The expected port is preferred to the other one.
- * `undefined` if no forward helps.
+ * The forward that a port needs whose program listens on localhost, or on IPv6 alone. `undefined` if no forward helps. Only for the
+ * expected port: a program that listens on another port on localhost may serve only those in its container, such as an nginx.
  */
-export function portForwardFor(
-  listeners: readonly Listener[],
-  { port, otherwise }: ExpectedPorts,
-): PortForward | undefined {
-  const ports = otherwise === undefined ? [port] : [port, otherwise];
-  const [first] = ports.flatMap((each) => listeners.filter((listener) => listener.port === each));
+export function portForwardFor(listeners: readonly Listener[], port: number): PortForward | undefined {
+  const first = listeners.find((listener) => listener.port === port);
   if (!first || first.scope === 'other' || (first.scope === 'all' && first.family === 4)) return undefined;
   const isOn4 = listeners.some(({ port: each, family }) => each === first.port && family === 4);
   return { port: first.port, target: isOn4 ? '127.0.0.1' : '::1' };

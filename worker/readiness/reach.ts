@@ -53,14 +53,14 @@ async function checkPort(
   { forwarded, signal }: { readonly forwarded: Set<number>; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
   const listeners = await listListeners(containers, container, signal);
-  const forward = portForwardFor(listeners, ports);
+  const forward = portForwardFor(listeners, ports.port);
   if (!forward || forwarded.has(forward.port)) {
     // A program that opened its port a moment ago is reached before the owner reads this.
     const isOpen = listeners.some(({ port, scope }) => port === ports.port && scope !== 'localhost');
     return isOpen ? undefined : explainListeners(listeners, ports, isConfigured);
   }
-  forwarded.add(forward.port);
   await forwardPort(containers, container, { host, ...forward });
+  forwarded.add(forward.port);
   log.info({ container, ...forward }, 'Forwarding a port to a program that listens on localhost only');
   return undefined;
 }

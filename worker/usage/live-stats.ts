@@ -61,7 +61,6 @@ class Source {
     this.opened = this.#opened.promise;
     // Listeners handle it; there may be none at the moment.
     this.opened.catch(() => {});
-    void run.died.then(() => this.stop());
     void this.#read(engine, run);
   }
 
@@ -71,11 +70,11 @@ class Source {
   }
 
   stop(): void {
-    this.#stopping.abort(new Error('No listener is left, or the backend has ended'));
+    this.#stopping.abort(new Error('No listener is left'));
   }
 
   async #read(engine: Pick<Engine, 'followStats'>, run: Run): Promise<void> {
-    const signal = AbortSignal.any([this.#stopping.signal, run.signal]);
+    const signal = AbortSignal.any([this.#stopping.signal, run.diedSignal, run.signal]);
     try {
       const usages = await engine.followStats(run.id, signal);
       this.#opened.resolve();
