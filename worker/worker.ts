@@ -56,6 +56,9 @@ export interface Worker extends AsyncDisposable {
 /** A lost message delays the work it announced by at most this time. */
 const reconcileEveryMs = 5_000;
 
+/** A check runs four programs. */
+const repairFirewallEveryMs = 60_000;
+
 /** If the message about the end of a key's holder is lost, its successor starts at most this much later. */
 const readHolderEveryMs = 1_000;
 
@@ -95,6 +98,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   await removeLeftOverMounts(worker);
   gateway.open();
   parts.use(beginReconciling(worker));
+  parts.use(beginRepairingFirewall(worker));
   parts.use(beginSweeping(worker));
   parts.use(beginLimitingDisk(worker));
   parts.use(worker.keptLogs.beginSweeping());
@@ -212,6 +216,14 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
     });
   });
   return { [Symbol.asyncDispose]: () => settledOnClose(passes[Symbol.asyncDispose]()) };
+}
+
+function beginRepairingFirewall({ machineClock, firewall, log }: WorkerContext): AsyncDisposable {
+  return new PeriodicTask(machineClock, repairFirewallEveryMs, async () => {
+    await firewall.repair().catch((error: unknown) => {
+      log.error({ err: error }, 'Cannot write the rules of the firewall again, trying again in a minute');
+    });
+  });
 }
 
 /** Consumes the jobs of this node's own queue. */

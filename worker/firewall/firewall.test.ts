@@ -107,6 +107,18 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     },
   );
 
+  it.for(oneOnFirstEngine)('writes its rules again if another program has deleted them', async () => {
+    const hooks = () => rulesOf(platform).filter((rule) => /^-A (?:PREROUTING|OUTPUT) /.test(rule));
+    const before = hooks();
+    for (const hook of new Set(before))
+      spawnSync('iptables', ['-w', '-t', 'mangle', ...hook.replace('-A', '-D').split(' ')]);
+    expect(hooks()).toHaveLength(before.length - 2);
+    const { id, reached } = await reachedFrom('none', outside);
+    expect(reached).toEqual([]);
+    expect(hooks().toSorted()).toEqual(before.toSorted());
+    await platform.end(id);
+  });
+
   /** Looks a name up in a backend, and returns the output. */
   const lookedUp = async (from: TestPlatform, egress: Egress, isAnswered = false) => {
     const script = `timeout ${isAnswered ? 25 : 3} nslookup outside.example > out.txt 2>&1; echo "exited with $?" >> out.txt; exec httpd -f -p $PORT`;

@@ -17,6 +17,8 @@ export interface Firewall {
   release(address: string): Promise<void>;
   /** Called when every running backend was admitted: deletes the rules of others. */
   settle(): Promise<void>;
+  /** Writes the rules again if another program has deleted them. Does nothing before `settle`. */
+  repair(): Promise<void>;
   /** Deletes all rules. */
   remove(): Promise<void>;
 }
@@ -37,7 +39,7 @@ export async function openFirewall({ mode, rules, log }: FirewallDeps): Promise<
   try {
     await assertOwnBridge(rules.bridge);
     await writeBridgeRules(rules);
-    return new IptablesFirewall(rules.bridge);
+    return new IptablesFirewall(rules, log);
   } catch (error) {
     const problem = `The firewall cannot be set up: ${(error as Error).message}`;
     if (mode === 'required') throw new Error(problem, { cause: error });
@@ -77,20 +79,33 @@ async function deleteRules(bridge: string): Promise<void> {
   }
 }
 
+/** Whether packets of the bridge pass the rules. A service that restores its own rules, or `iptables -F`, ends that. */
+async function isHooked(bridge: string): Promise<boolean> {
+  for (const family of families) {
+    for (const hook of hooksOf(bridge)) if (!(await iptables(family, [...inTable, '-C', ...hook]))) return false;
+  }
+  return true;
+}
+
 class IptablesFirewall implements Firewall {
+  readonly #rules: BridgeRules;
   readonly #bridge: string;
+  readonly #log: Log;
   readonly #writes = new KeyedMutex();
   /** The backends whose egress is limited, by address. */
   readonly #limited = new Map<string, Egress>();
   #isSettled = false;
 
-  constructor(bridge: string) {
-    this.#bridge = bridge;
+  constructor(rules: BridgeRules, log: Log) {
+    this.#rules = rules;
+    this.#bridge = rules.bridge;
+    this.#log = log;
   }
 
   async admit(address: string, egress: Egress): Promise<void> {
     if (egress !== 'open') this.#limited.set(address, egress);
     else if (!this.#limited.delete(address) && this.#isSettled) return;
+    if (egress !== 'open') await this.repair();
     await this.#write(
       this.#isSettled ? egressRules(this.#bridge, this.#limited) : firstEgressRules(this.#bridge, address, egress),
     );
@@ -103,6 +118,19 @@ class IptablesFirewall implements Firewall {
   async settle(): Promise<void> {
     this.#isSettled = true;
     await this.#write(egressRules(this.#bridge, this.#limited));
+  }
+
+  async repair(): Promise<void> {
+    if (!this.#isSettled) return;
+    await this.#writes.run('', async () => {
+      if (await isHooked(this.#bridge)) return;
+      this.#log.error(
+        { bridge: this.#bridge },
+        'Another program has deleted the rules of the firewall, writing them again',
+      );
+      await writeBridgeRules(this.#rules);
+      await iptablesRestore('ipv4', egressRules(this.#bridge, this.#limited));
+    });
   }
 
   async remove(): Promise<void> {
@@ -122,6 +150,7 @@ function noFirewall(why: string): Firewall {
     },
     release: async () => {},
     settle: async () => {},
+    repair: async () => {},
     remove: async () => {},
   };
 }

@@ -76,11 +76,14 @@ async function killAll(worker: WorkerContext, leftOver: readonly ListedContainer
   }
 }
 
+/** At the same time: the log of each is read first, and the worker opens when all are removed. */
 async function removeAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
-  for (const { id, backend } of leftOver) {
-    worker.log.warn({ backend, container: id }, 'Removing a leftover container');
-    await logFailure(worker, backend, () => removeContainer(worker, backend, id));
-  }
+  await Promise.all(
+    leftOver.map(async ({ id, backend }) => {
+      worker.log.warn({ backend, container: id }, 'Removing a leftover container');
+      await logFailure(worker, backend, () => removeContainer(worker, backend, id));
+    }),
+  );
 }
 
 /** Removes the lease folders that a crash has left. */
