@@ -55,6 +55,24 @@ test('a WebSocket works in both directions', async () => {
   expect(await closed).toBe(1000);
 });
 
+test('an answer that begins while the proxy closes announces the end of its connection', async () => {
+  await using fixture = await openFixture({ drain: { noticeMs: 0, deadlineMs: 10_000 } });
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const { promise: received, resolve: receive } = Promise.withResolvers<void>();
+  await using program = await startProgram((_request, response) => {
+    receive();
+    void released.then(() => response.end('done'));
+  });
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
+  client.write(`GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await received;
+  const closing = fixture.proxy[Symbol.asyncDispose]();
+  release();
+  expect(await gathered(client)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\nConnection: close\r\n[^]*done$/);
+  await closing;
+});
+
 test('closing waits for open requests, then destroys the remaining ones', async () => {
   await using fixture = await openFixture({ drain: { noticeMs: 0, deadlineMs: 500 } });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();

@@ -23,6 +23,13 @@ const carriageReturn = 13;
 const keepAliveEnd = 'Connection: keep-alive\r\nKeep-Alive: timeout=65\r\n\r\n';
 const closeEnd = 'Connection: close\r\n\r\n';
 
+interface AnswerParts {
+  readonly heads: AnswerHeads;
+  readonly client: Channel;
+  /** Whether the proxy closes: a client must not send another request on its connection. */
+  readonly isClosing: () => boolean;
+}
+
 export class Answer {
   readonly #request: PlainRequest;
   readonly #heads: AnswerHeads;
@@ -34,17 +41,19 @@ export class Answer {
   #keepsAlive = false;
   #hasSurplus = false;
   #isLast: boolean;
+  readonly #isClosing: () => boolean;
   /** The status that the client has received. */
   status: number | undefined;
   /** Whether the backend has sent anything. */
   hasBegun = false;
   isComplete = false;
 
-  constructor(request: PlainRequest, heads: AnswerHeads, client: Channel) {
+  constructor(request: PlainRequest, { heads, client, isClosing }: AnswerParts) {
     this.#request = request;
     this.#heads = heads;
     this.#client = client;
     this.#isLast = request.isLast;
+    this.#isClosing = isClosing;
   }
 
   /** Whether the backend's connection can be used again, once the answer is complete. */
@@ -114,6 +123,7 @@ export class Answer {
   #sendHead({ end, status, text, framing, keepsAlive }: ReadHead, all: Buffer): Buffer {
     this.#keepsAlive = keepsAlive;
     this.status = status;
+    if (this.#isClosing()) this.#isLast = true;
     const isChunked = framing === 'chunked' || framing === 'until-close';
     const head = `${text}${isChunked ? 'Transfer-Encoding: chunked\r\n' : ''}${this.#isLast ? closeEnd : keepAliveEnd}`;
     const restBytes = all.length - end;

@@ -24,8 +24,6 @@ const maxRestMs = 5_000;
 interface Deps extends ExchangeDeps {
   readonly clock: Clock;
   readonly errorBoundary: ErrorBoundary;
-  /** Whether the proxy is closing: then further requests are handed over. */
-  readonly isClosing: () => boolean;
   /** Called when the connection was closed or handed over. */
   readonly onGone: (connection: ClientConnection) => void;
 }

@@ -21,6 +21,8 @@ export interface ExchangeDeps extends RecordDeps {
   readonly errorBoundary: ErrorBoundary;
   readonly lookup: Lookup;
   readonly backends: BackendConnections;
+  /** Whether the proxy is closing: then further requests are handed over. */
+  readonly isClosing: () => boolean;
 }
 
 /** A request and the backend that answers it. */
@@ -53,7 +55,7 @@ export class Exchange implements ChannelUser {
     this.#request = request;
     this.#target = target;
     this.#body = bodyOf(request.body);
-    this.#answer = new Answer(request, target.answers, client.channel);
+    this.#answer = new Answer(request, { heads: target.answers, client: client.channel, isClosing: deps.isClosing });
     this.#record = new ExchangeRecord(deps, client.channel, { request, target, nowMs });
   }
 

@@ -16,7 +16,7 @@ import type { TargetDeps } from './target.ts';
 /** How often silent connections are checked: there is no timer for each. */
 const sweepMs = 1_000;
 
-interface Deps extends Omit<ExchangeDeps, 'backends'>, TargetDeps {
+interface Deps extends Omit<ExchangeDeps, 'backends' | 'isClosing'>, TargetDeps {
   readonly clock: Clock;
   readonly dialer: Dialer;
 }

@@ -15,6 +15,7 @@ import { openOutsideNetwork, outsideName, outsidePort } from '../../test/kit/mac
 import { fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { oneOnFirstEngine } from '../testing/test-engine.ts';
 import { openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
+import { iptables } from './iptables.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 
 /** Addresses of other machines: on the internet, in a private network, and of a cloud's metadata. Other runs use other addresses. */
@@ -110,8 +111,9 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
   it.for(oneOnFirstEngine)('writes its rules again if another program has deleted them', async () => {
     const hooks = () => rulesOf(platform).filter((rule) => /^-A (?:PREROUTING|OUTPUT) /.test(rule));
     const before = hooks();
-    for (const hook of new Set(before))
-      spawnSync('iptables', ['-w', '-t', 'mangle', ...hook.replace('-A', '-D').split(' ')]);
+    for (const hook of new Set(before)) {
+      expect(await iptables('ipv4', ['-t', 'mangle', ...hook.replace('-A', '-D').split(' ')])).toBe(true);
+    }
     expect(hooks()).toHaveLength(before.length - 2);
     const { id, reached } = await reachedFrom('none', outside);
     expect(reached).toEqual([]);
