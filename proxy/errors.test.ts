@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { proxyErrors } from '../contract/proxy-errors.ts';
 import { newToken } from './testing/token.ts';
-import { exchangeBytes, makeEnded, openFixture, spawn, spawnReady } from './testing/fixture.ts';
+import { connected, exchangeBytes, gathered, makeEnded, openFixture, spawn, spawnReady } from './testing/fixture.ts';
 import type { Fixture } from './testing/fixture.ts';
 
 const nowhere = { address: { host: '127.0.0.1', port: 1 } };
@@ -58,6 +58,18 @@ test('a response to HEAD has no body', async () => {
   await using fixture = await openFixture();
   const got = await exchangeBytes(fixture.port, `HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(got).toMatch(/^HTTP\/1\.1 404 [^]*\r\n\r\n$/);
+});
+
+test('a client that sends its whole body before it reads gets the error', async () => {
+  await using fixture = await openFixture();
+  const token = await ended(fixture);
+  const body = Buffer.alloc(6 * 1024 * 1024, 'x');
+  const client = await connected(fixture.port);
+  client.pause();
+  client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`);
+  await new Promise<void>((resolve, reject) => client.write(body, (error) => (error ? reject(error) : resolve())));
+  client.resume();
+  expect(await gathered(client)).toMatch(/^HTTP\/1\.1 410 Gone\r\n/);
 });
 
 test('the rest of a request body is not read', async () => {

@@ -1,8 +1,9 @@
 /** The proxy's own errors: thrown as `ProxyError`, answered with a page for browsers and with JSON for other clients. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from '../core/http/node-http.ts';
+import type { IncomingMessage } from 'node:http';
+import { STATUS_CODES, ServerResponse } from '../core/http/node-http.ts';
 import { proxyErrorHeader, proxyErrors } from '../contract/proxy-errors.ts';
 import type { ProxyErrorCode } from '../contract/proxy-errors.ts';
+import { answerEarly } from '../core/http/linger.ts';
 import { escapeHtml, htmlPage } from '../core/http/page.ts';
 import { requestId } from '../core/http/request-id.ts';
 
@@ -81,8 +82,18 @@ export function errorAnswer(code: ProxyErrorCode, { id, accept, isComplete }: Fa
   return { status, headers, body };
 }
 
-/** Answers with an error, or destroys a response that has begun. */
-export function answerError(request: IncomingMessage, response: ServerResponse, code: ProxyErrorCode): void {
+interface Unanswered {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Aborts when the response is closed. */
+  readonly closed: AbortSignal;
+}
+
+/**
+ * Answers with an error, or destroys a response that has begun. Over HTTP/1, the rest of a body is read for a while: closing a connection
+ * with unread bytes resets it, and a client that sends its whole body first would lose the answer.
+ */
+export function answerError({ request, response, closed }: Unanswered, code: ProxyErrorCode): void {
   if (response.headersSent) {
     response.destroy();
     return;
@@ -90,8 +101,10 @@ export function answerError(request: IncomingMessage, response: ServerResponse, 
   const { accept } = request.headers;
   const { status, headers, body } = errorAnswer(code, { id: requestId(request), accept, isComplete: request.complete });
   // Sets the reason phrase, because an earlier attempt to send a backend's answer may have set another.
-  response.writeHead(status, STATUS_CODES[status], headers);
-  response.end(body);
+  response.statusMessage = STATUS_CODES[status] ?? '';
+  // A stream of HTTP/2 ends alone.
+  if (request.complete || !(response instanceof ServerResponse)) response.writeHead(status, headers).end(body);
+  else void answerEarly({ request, response }, { status, headers, body: Buffer.from(body) }, closed);
 }
 
 const pageStyle = `

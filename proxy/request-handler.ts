@@ -83,7 +83,8 @@ export class RequestHandler {
       }
       context.error = code;
       this.#deps.metrics.logError({ id: requestId(context.request), backend: context.backend }, code, cause);
-      answerError(context.request, context.response, code);
+      const { request, response } = context;
+      answerError({ request, response, closed }, code);
     }
   }
 
