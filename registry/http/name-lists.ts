@@ -47,7 +47,8 @@ export async function listCatalog(
     }
     const range = after !== 'the beginning' && { range: { after: after.name } };
     const names: string[] = [];
-    for await (const { id, deletedAt } of store.scan(services, { index: 'byAccount', equals: { account }, ...range })) {
+    const ofAccount = { index: 'byAccount', equals: { account }, ...range, batchSize: count } as const;
+    for await (const { id, deletedAt } of store.scan(services, ofAccount)) {
       if (!deletedAt) names.push(id);
       if (names.length === count) break;
     }
