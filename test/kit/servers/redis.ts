@@ -97,10 +97,10 @@ class LocalRedis implements RedisServer {
 
   async start(): Promise<void> {
     const args = [join(this.folder, 'redis.conf'), ...(this.#options.sentinel ? ['--sentinel'] : [])];
-    const child = spawn((await findProgram('redis-server')) ?? 'redis-server', args, {
-      cwd: this.folder,
-      stdio: 'ignore',
-    });
+    const [redis = 'redis-server', setpriv] = await Promise.all(['redis-server', 'setpriv'].map(findProgram));
+    // If this process is killed, the kernel ends the server.
+    const [program, ...more] = setpriv ? [setpriv, '--pdeathsig', 'TERM', redis] : [redis];
+    const child = spawn(program, [...more, ...args], { cwd: this.folder, stdio: 'ignore' });
     this.#child = child;
     const deadline = performance.now() + startTimeoutMs;
     while (performance.now() < deadline && child.exitCode === null) {
