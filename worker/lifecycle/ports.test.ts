@@ -120,7 +120,7 @@ await describeWorker('the port of a backend', (fixture) => {
     await using manual = await openWorkerFixture({}, clock);
     const { platform } = manual;
     const script = `httpd -f -h /tmp -p $PORT & until test -e /tmp/go; do sleep 0.02; done
-      kill $!; exec httpd -f -h /tmp -p 127.0.0.1:$PORT`;
+      kill $!; wait $!; exec httpd -f -h /tmp -p 127.0.0.1:$PORT`;
     const id = await spawn(manual, { script });
     await eventually(async () => {
       await clock.advance(10);
@@ -136,9 +136,9 @@ await describeWorker('the port of a backend', (fixture) => {
     };
     await eventually(async () => ((await answers()) ? undefined : true));
     await clock.advance(recheckAfterMs);
-    // In small steps, because the worker gives up after a minute of this clock.
+    // About as fast as the time passes: the worker lists the ports again after seconds, and gives up after a minute.
     const answersAgain = await eventually(async () => {
-      await clock.advance(20);
+      await clock.advance(100);
       return await answers();
     });
     expect(answersAgain).toBe(true);
