@@ -11,6 +11,9 @@ export const maxHeaders = 1_000;
 /** Methods whose responses repeat the request, and so would disclose the platform's headers to the client. */
 const echoingMethods: ReadonlySet<string> = new Set(['TRACE', 'TRACK']);
 
+/** In HTTP/1.0 (RFC 1945), these have no body: some servers read it as the next request. haproxy rejects it, too. */
+const bodilessMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+
 /**
  * Whether a request may be forwarded: every server reads it in the same way, and no server echoes it. Node's parser does not check
  * that it has one host, no coding but `chunked` (servers would have to decode it), and none in HTTP/1.0, which has no codings.
@@ -20,6 +23,7 @@ export function isForwardable(request: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   if (echoingMethods.has(method) || !versions.has(httpVersion) || rawHeaders.length > 2 * maxHeaders) return false;
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return false;
+  if (httpVersion === '1.0' && bodilessMethods.has(method) && Number(headers['content-length'] ?? 0) > 0) return false;
   let hosts = 0;
   for (const [name] of pairs(rawHeaders)) if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0');

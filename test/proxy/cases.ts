@@ -401,6 +401,9 @@ const readable: readonly RequestCase[] = [
     readings: [['GET /x', '']],
     mayReject: true,
   },
+  ...rejected('a body in HTTP/1.0', ['GET', 'HEAD', 'DELETE'], (method) => {
+    return `${method} @/x HTTP/1.0\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc`;
+  }),
   {
     name: 'a request after a bad one',
     bytes: `${get('X: y')}${get('X : y')}${next}`,
