@@ -48,12 +48,18 @@ test('a link that was created after the deletion began is found, and the bytes s
   expect(await status(registry, `blobs/${digest}`)).toBe(200);
 });
 
-test('a removal that a crash interrupted is finished at the next start', async () => {
-  await using opened = await openGcFixture();
-  const { registry } = opened;
+/** A deleted blob whose removal a crash has interrupted. @returns its digest. */
+async function halfRemoved(registry: TestRegistry): Promise<string> {
   const { digest } = await pushBlob(registry, repository, 'half removed');
   await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
   await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
+  return digest;
+}
+
+test('a removal that a crash interrupted is finished at the next start', async () => {
+  await using opened = await openGcFixture();
+  const { registry } = opened;
+  const digest = await halfRemoved(registry);
   await registry.restart();
   await expect.poll(async () => await registry.store.get(tombstones, digest)).toBeUndefined();
   expect(await blobCount(registry)).toBe(0);
@@ -62,9 +68,7 @@ test('a removal that a crash interrupted is finished at the next start', async (
 test('a repair first finishes a removal that a crash interrupted, so that a push does not wait for its end', async () => {
   await using opened = await openGcFixture();
   const { registry } = opened;
-  const { digest } = await pushBlob(registry, repository, 'half removed');
-  await registry.as(`/v2/${repository}/blobs/${digest}`, { method: 'DELETE' });
-  await registry.store.insert(tombstones, { id: digest, state: 'deleting', at: new Date() });
+  const digest = await halfRemoved(registry);
   // Content without bytes, so that the repair reports a problem before its end.
   const missing = sha256('missing');
   const link = { id: contentId(repository, missing), repository, digest: missing, sizeBytes: 7, usedAt: new Date() };

@@ -98,15 +98,19 @@ test('selects the image for the platform of this node in an index, not its attes
   expect(await find('indexed', 'other')).toMatchObject({ platform: 'linux/riscv64', gitCommit: { hash: 'foreign' } });
 });
 
+/** Pushes a config, and returns the manifest of an image without layers that has it. */
+async function imageWithConfig(
+  repository: string,
+  text: string,
+  mediaType = 'application/vnd.oci.image.config.v1+json',
+) {
+  const config = { mediaType, ...(await pushBlob(registry, repository, text)) };
+  return { schemaVersion: 2, mediaType: imageType, config, layers: [] };
+}
+
 test('a signature or a chart is stored, and does not become an image', async () => {
   const repository = 'acme/charts';
-  const config = await pushBlob(registry, repository, '{}');
-  const chart = {
-    schemaVersion: 2,
-    mediaType: imageType,
-    config: { mediaType: 'application/vnd.cncf.helm.config.v1+json', ...config },
-    layers: [],
-  };
+  const chart = await imageWithConfig(repository, '{}', 'application/vnd.cncf.helm.config.v1+json');
   expect((await putManifest(registry, { repository, reference: 'v1' }, chart)).status).toBe(201);
   expect(await find('charts')).toBeUndefined();
   expect((await registry.store.get(services, repository))?.lastImageDigest).toBeUndefined();
@@ -114,26 +118,14 @@ test('a signature or a chart is stored, and does not become an image', async () 
 
 test('an image with an invalid config has no properties', async () => {
   const repository = 'acme/nonsense';
-  const config = await pushBlob(registry, repository, '[not json');
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: imageType,
-    config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },
-    layers: [],
-  };
+  const manifest = await imageWithConfig(repository, '[not json');
   expect((await putManifest(registry, { repository, reference: 'v1' }, manifest)).status).toBe(201);
   expect(await find('nonsense')).toMatchObject({ digest: sha256(JSON.stringify(manifest)), sizeBytes: 9 });
 });
 
 test('an image with a platform that is not well-formed is stored', async () => {
   const repository = 'acme/half';
-  const config = await pushBlob(registry, repository, String.raw`{"os":"\ud800","architecture":"amd64"}`);
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: imageType,
-    config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...config },
-    layers: [],
-  };
+  const manifest = await imageWithConfig(repository, String.raw`{"os":"\ud800","architecture":"amd64"}`);
   expect((await putManifest(registry, { repository, reference: 'v1' }, manifest)).status).toBe(201);
   expect(await find('half')).toMatchObject({ platform: '\ufffd/amd64' });
 });

@@ -89,7 +89,6 @@ async function isHooked(bridge: string): Promise<boolean> {
 
 class IptablesFirewall implements Firewall {
   readonly #rules: BridgeRules;
-  readonly #bridge: string;
   readonly #log: Log;
   readonly #writes = new KeyedMutex();
   /** The backends whose egress is limited, by address. */
@@ -98,8 +97,11 @@ class IptablesFirewall implements Firewall {
 
   constructor(rules: BridgeRules, log: Log) {
     this.#rules = rules;
-    this.#bridge = rules.bridge;
     this.#log = log;
+  }
+
+  get #bridge(): string {
+    return this.#rules.bridge;
   }
 
   async admit(address: string, egress: Egress): Promise<void> {

@@ -1,4 +1,5 @@
 /** Waits until a started backend is ready: its port accepts a connection, and the check of its service succeeds. */
+import { settledWithin } from '../../core/async/with-timeout.ts';
 import { advance, becomeReady, withStartProblem } from '../../model/backend.ts';
 import { expectedPorts } from '../../model/backend-port.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
@@ -38,18 +39,13 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
  */
 async function recheck(worker: WorkerContext, run: Run, { host, port }: { host: string; port: number }): Promise<void> {
   const { clock, log } = worker;
-  const over = new AbortController();
-  using _limit = clock.after(recheckForMs, () => over.abort());
-  const signal = AbortSignal.any([run.signal, over.signal]);
   const onProblem = (problem: string) => {
     log.warn({ backend: run.id, problem }, 'A ready backend accepts no connections');
   };
-  try {
+  await settledWithin({ clock, ms: recheckForMs, signal: run.signal }, async (signal) => {
     await clock.sleep(recheckAfterMs, signal);
     await untilReached(worker, run, { host, ports: { port }, onProblem }, signal);
-  } catch (error) {
-    if (!signal.aborted) log.warn({ err: error, backend: run.id }, 'Cannot check the port of a ready backend');
-  }
+  });
 }
 
 /** The check that the service requires beyond an open port. */

@@ -15,3 +15,8 @@ export async function endProcess(
   clearTimeout(late);
   return code;
 }
+
+/** The command of a program that the kernel ends when this process is killed. `setpriv` is the path of that tool, which Linux has. */
+export function endedWithParent(program: string, setpriv: string | undefined): [string, ...string[]] {
+  return setpriv ? [setpriv, '--pdeathsig', 'TERM', program] : [program];
+}

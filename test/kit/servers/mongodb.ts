@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { MongoClient } from 'mongodb';
 import { findProgram } from '../../../setup/command.ts';
-import { endProcess } from '../machine/end-process.ts';
+import { endedWithParent, endProcess } from '../machine/end-process.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { temporaryFolder } from '../machine/temporary-folder.ts';
@@ -107,8 +107,7 @@ async function findServer(use?: ServerUse): Promise<Server | Missing> {
 
 function realServer(mongod: string, setpriv: string | undefined): Server {
   const flags = ['--replSet', 'test', '--bind_ip', '127.0.0.1'];
-  // If this process is killed, the kernel ends the server.
-  const program: [string, ...string[]] = setpriv ? [setpriv, '--pdeathsig', 'TERM', mongod] : [mongod];
+  const program = endedWithParent(mongod, setpriv);
   return {
     kind: 'a mongod',
     command: (folder, port) => [...program, ...flags, '--dbpath', folder, '--port', `${port}`],

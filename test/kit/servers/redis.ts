@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, tryCommand } from '../../../setup/command.ts';
 import { makeCertificate } from '../machine/certificate.ts';
-import { endProcess } from '../machine/end-process.ts';
+import { endedWithParent, endProcess } from '../machine/end-process.ts';
 import { freePort } from '../machine/free-port.ts';
 import { freeze } from '../machine/frozen-process.ts';
 
@@ -98,8 +98,7 @@ class LocalRedis implements RedisServer {
   async start(): Promise<void> {
     const args = [join(this.folder, 'redis.conf'), ...(this.#options.sentinel ? ['--sentinel'] : [])];
     const [redis = 'redis-server', setpriv] = await Promise.all(['redis-server', 'setpriv'].map(findProgram));
-    // If this process is killed, the kernel ends the server.
-    const [program, ...more] = setpriv ? [setpriv, '--pdeathsig', 'TERM', redis] : [redis];
+    const [program, ...more] = endedWithParent(redis, setpriv);
     const child = spawn(program, [...more, ...args], { cwd: this.folder, stdio: 'ignore' });
     this.#child = child;
     const deadline = performance.now() + startTimeoutMs;
