@@ -40,6 +40,14 @@ export interface BackendLimits {
   readonly cpuTimeSeconds?: number;
 }
 
+/** Where the proxy reaches a backend. */
+export interface BackendAddress {
+  readonly host: string;
+  readonly port: number;
+  /** The port on which its program listens, if connections to `port` are forwarded to it within the container. */
+  readonly targetPort?: number;
+}
+
 /** One container, from `scheduled` to `terminated`. */
 export interface Backend {
   readonly id: string;
@@ -86,7 +94,7 @@ export interface Backend {
   /** While it waits: why it is not ready, if known, as text for users that continues "The container". */
   readonly startProblem?: string;
   /** Where the proxy reaches it, from `ready` on. */
-  readonly address?: { readonly host: string; readonly port: number };
+  readonly address?: BackendAddress;
   readonly readyAt?: Date;
   /** When a connection to it was last issued, not written more often than `touch` allows. `sweepIdle` compares it. */
   readonly touchedAt?: Date;
@@ -146,7 +154,7 @@ export function advance(backend: Backend, status: 'loading' | 'starting' | 'wait
 }
 
 /** The container listens: it can be reached at `address`. Unchanged if the backend is ready already, ending or ended. */
-export function becomeReady(backend: Backend, address: { host: string; port: number }, now: Date): Backend {
+export function becomeReady(backend: Backend, address: BackendAddress, now: Date): Backend {
   const ready = withEntry(backend, { status: 'ready', time: now });
   if (ready === backend) return backend;
   const { startProblem: _solved, ...rest } = ready;

@@ -4,7 +4,7 @@ import { withTimeout } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import type { Store } from '../core/store/store.ts';
 import { backends, isEnding } from '../model/backend.ts';
-import type { Backend } from '../model/backend.ts';
+import type { Backend, BackendAddress } from '../model/backend.ts';
 import { nodes } from '../model/node.ts';
 import type { NodeGateway } from '../model/node.ts';
 import { routeId, routes } from '../model/route.ts';
@@ -14,9 +14,7 @@ import { CachedReads } from './cached-reads.ts';
 import type { Result } from './cached-reads.ts';
 
 /** Where a backend listens. The address belongs to the network of its node. */
-export interface Address {
-  readonly host: string;
-  readonly port: number;
+export interface Address extends BackendAddress {
   readonly node?: string;
 }
 

@@ -144,7 +144,7 @@ export class RequestHandler {
     const limitMs = context.readinessUrl === undefined ? undefined : readinessPageAfterMs;
     const { token } = url;
     const address = await this.#untilReachable(context, backend, { open, limitMs });
-    const view = sessionView({ ...url, port: address.port }, request.headers, behindLoadBalancer);
+    const view = sessionView({ ...url, address }, request.headers, behindLoadBalancer);
     const headers = requestHeaders(headOf(request), {
       route,
       token,

@@ -37,6 +37,16 @@ test('a head with bytes above ASCII that is sent before its body keeps them', as
   expect(got).toContain('X-Latin: caf\xe9\r\n');
 });
 
+test('a redirect to the port of the program stays in the session, also if connections are forwarded to it', async () => {
+  await using fixture = await openFixture();
+  await using program = await startRawProgram((socket) => {
+    socket.end('HTTP/1.1 302 Found\r\nLocation: http://a:8888/notes/\r\nContent-Length: 0\r\n\r\n');
+  });
+  const { token } = await spawnReady(fixture, { address: { ...program.address, targetPort: 8888 } });
+  const got = await exchangeBytes(fixture.port, `GET /${token}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  expect(got).toContain(`Location: /${token}/notes/\r\n`);
+});
+
 test('a backend cannot send headers of the platform or for the whole host', async () => {
   const forbidden = [
     'X-Berth-Error: gone',

@@ -5,6 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { UrlForm } from '../contract/connect.ts';
+import type { BackendAddress } from '../model/backend.ts';
 
 /** The URL of a session, as the client that sent a request sees it. */
 export interface SessionView {
@@ -18,7 +19,7 @@ export interface SessionView {
 
 /** How the client that sent a request sees its session. */
 export function sessionView(
-  { token, form, port }: { readonly token: string; readonly form: UrlForm; readonly port: number },
+  { token, form, address }: { readonly token: string; readonly form: UrlForm; readonly address: BackendAddress },
   headers: IncomingHttpHeaders,
   behindLoadBalancer: boolean,
 ): SessionView {
@@ -26,7 +27,7 @@ export function sessionView(
   return {
     prefix: form === 'host' ? '' : `/${token}`,
     hosts: [headers.host ?? '', String(forwarded ?? '')].filter(Boolean),
-    port,
+    port: address.targetPort ?? address.port,
   };
 }
 

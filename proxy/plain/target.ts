@@ -92,7 +92,7 @@ export class Targets {
     const { route, address } = reachable;
     const { token } = url;
     if (!hasBearerToken(headers.authorization, route)) return undefined;
-    const view = sessionView({ ...url, port: address.port }, headers, behindLoadBalancer);
+    const view = sessionView({ ...url, address }, headers, behindLoadBalancer);
     let { lines } = request;
     for (const { rule, name, value } of request.checked) {
       const forwarded = forwardedValue(rule, value, { token, route });

@@ -19,7 +19,7 @@ import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { Store } from '../../core/store/store.ts';
 import { assign, backends, becomeReady, becomeTerminated, newBackend } from '../../model/backend.ts';
-import type { Backend } from '../../model/backend.ts';
+import type { Backend, BackendAddress } from '../../model/backend.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { newRoute, routes } from '../../model/route.ts';
 import { openProxy } from '../open-proxy.ts';
@@ -217,20 +217,19 @@ export async function spawn(
   return { token, backend };
 }
 
+interface BackendAt {
+  readonly address: BackendAddress;
+}
+
 /** Inserts a backend that is ready at the program's address, and a route to it. */
-export async function spawnReady(fixture: Fixture, at: Pick<Program, 'address'>, about = {}): Promise<Session> {
+export async function spawnReady(fixture: Fixture, at: BackendAt, about = {}): Promise<Session> {
   const session = await spawn(fixture, about);
   await makeReady(fixture, session.backend, at, { silently: true });
   return session;
 }
 
 /** Makes a backend ready, as its worker would. */
-export async function makeReady(
-  fixture: Fixture,
-  id: string,
-  at: Pick<Program, 'address'>,
-  { silently = false } = {},
-): Promise<void> {
+export async function makeReady(fixture: Fixture, id: string, at: BackendAt, { silently = false } = {}): Promise<void> {
   await change(fixture, id, (backend) => becomeReady(backend, at.address, new Date()), silently);
 }
 

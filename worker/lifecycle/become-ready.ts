@@ -1,12 +1,15 @@
 /** Waits until a started backend is ready: its port accepts a connection, and the check of its service succeeds. */
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import { advance, becomeReady, withStartProblem } from '../../model/backend.ts';
+import type { BackendAddress } from '../../model/backend.ts';
 import { expectedPorts } from '../../model/backend-port.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
 import type { WorkerContext } from '../context.ts';
 import { healthCheck, httpCheck, untilChecked } from '../readiness/checks.ts';
 import type { Check } from '../readiness/checks.ts';
+import type { PortForward } from '../readiness/listeners.ts';
 import { untilListening } from '../readiness/listening.ts';
+import type { OpenPort } from '../readiness/listening.ts';
 import { reachClosedPort } from '../readiness/reach.ts';
 import type { Run } from './run.ts';
 
@@ -25,12 +28,13 @@ export async function becomeReadyWhenListening(worker: WorkerContext, run: Run):
   void run.write((current) => advance(advance(current, 'starting', startedAt), 'waiting', startedAt));
   const ports = expectedPorts(backend.port, run.image?.ports ?? []);
   const onProblem = (problem: string) => reportProblem(worker, run, problem);
-  const port = await untilReached(worker, run, { host, ports, onProblem }, run.startUpSignal);
-  run.usePort(port);
-  const check = checkOf(worker, run, { host, port });
+  const open = await untilReached(worker, run, { host, ports, onProblem }, run.startUpSignal);
+  const address = { host, ...open };
+  run.usePort(address.port);
+  const check = checkOf(worker, run, address);
   if (check) await untilChecked(check, { clock, onProblem }, run.startUpSignal);
-  await writeReady(worker, run, { host, port });
-  void recheck(worker, run, { host, port });
+  await writeReady(worker, run, address);
+  if (address.targetPort === undefined) void recheck(worker, run, address);
 }
 
 /**
@@ -44,7 +48,7 @@ async function recheck(worker: WorkerContext, run: Run, { host, port }: { host: 
   };
   await settledWithin({ clock, ms: recheckForMs, signal: run.signal }, async (signal) => {
     await clock.sleep(recheckAfterMs, signal);
-    await untilReached(worker, run, { host, ports: { port }, onProblem }, signal);
+    await untilReached(worker, run, { host, ports: { port }, forwardFrom: port, onProblem }, signal);
   });
 }
 
@@ -64,6 +68,8 @@ function checkOf(
 interface Unreached {
   readonly host: string;
   readonly ports: ExpectedPorts;
+  /** The port from which connections must be forwarded; otherwise a free one. */
+  readonly forwardFrom?: number;
   /** Called when the reason why the port is closed has changed. */
   readonly onProblem: (problem: string) => void;
 }
@@ -74,17 +80,19 @@ async function untilReached(
   run: Run,
   unreached: Unreached,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<OpenPort> {
   const { clock, log } = worker;
   const reached = new AbortController();
   const container = run.container?.id;
+  let forward: PortForward | undefined;
   if (worker.portHelper && container !== undefined) {
-    const closed = { ...unreached, container, isConfigured: run.backend.port !== undefined };
+    const onForward = (next: PortForward) => (forward = next);
+    const closed = { ...unreached, container, isConfigured: run.backend.port !== undefined, onForward };
     const deps = { containers: worker.engine.containers, clock, log };
     void reachClosedPort(deps, closed, AbortSignal.any([signal, reached.signal]));
   }
   try {
-    return await untilListening(unreached, clock, signal);
+    return await untilListening({ ...unreached, forward: () => forward }, clock, signal);
   } finally {
     reached.abort();
   }
@@ -95,7 +103,7 @@ function reportProblem({ log }: WorkerContext, run: Run, problem: string): void 
   void run.write((backend) => withStartProblem(backend, problem));
 }
 
-async function writeReady(worker: WorkerContext, run: Run, address: { host: string; port: number }): Promise<void> {
+async function writeReady(worker: WorkerContext, run: Run, address: BackendAddress): Promise<void> {
   const readyAt = worker.clock.now();
   let isChanged = false;
   const ready = await run.write((backend) => {

@@ -39,7 +39,7 @@ await describeWorker('the port of a backend', (fixture) => {
     const { address } = await fixture.platform.until(id, 'ready');
     const variables = await fetchText(fixture.platform, id, '/env.txt');
     await fixture.platform.end(id);
-    return { port: address?.port, variables: variables.split('\n') };
+    return { port: address?.targetPort ?? address?.port, variables: variables.split('\n') };
   };
 
   it.each<[what: string, spawned: Spawned, port: number, portVariable: number]>([
@@ -112,8 +112,25 @@ await describeWorker('the port of a backend', (fixture) => {
     await using _second = await platform.openWorker();
     const execution = await platform.containerOf(id).exec({ Cmd: ['touch', '/tmp/go'] });
     (await execution.start({})).resume();
-    expect((await platform.until(id, 'ready')).address?.port).toBe(81);
+    expect((await platform.until(id, 'ready')).address).toMatchObject({ port: 61_000, targetPort: 81 });
   });
+
+  it.for(oneOnFirstEngine)(
+    'is free for a program that listens on localhost first, and then on every address',
+    async () => {
+      const { platform } = fixture;
+      const script = `httpd -f -h /tmp -p 127.0.0.1:$PORT & until test -e /tmp/go; do sleep 0.02; done
+      kill $!; wait $!; exec httpd -f -h /tmp -p $PORT`;
+      const id = await spawn(fixture, { script });
+      await platform.until(id, 'ready');
+      const execution = await platform.containerOf(id).exec({ Cmd: ['touch', '/tmp/go'] });
+      (await execution.start({})).resume();
+      const host = (await platform.stateOf(id))?.address;
+      await eventually(async () => await fetch(`http://${host}:8080/env.txt`).catch(() => undefined));
+      expect(await fetchText(platform, id, '/env.txt')).toContain('PORT=8080');
+      await platform.end(id);
+    },
+  );
 
   it.for(oneOnFirstEngine)('is reached on localhost if the program goes there when it is ready', async () => {
     const clock = new ManualClock(new Date());

@@ -6,8 +6,8 @@
  *   port-helper listeners
  *       Prints the local address of each socket that listens, as /proc/net/tcp and tcp6 have it: hexadecimal, one a line.
  *
- *   port-helper forward ADDRESS PORT TARGET
- *       Listens on ADDRESS, which is that of the container, and connects each connection to the same port of TARGET, on which the
+ *   port-helper forward ADDRESS PORT TARGET TARGET_PORT
+ *       Listens on PORT of ADDRESS, which is that of the container, and connects each connection to TARGET_PORT of TARGET, on which the
  *       program listens and which only the container reaches: 127.0.0.1 or ::1.
  *
  *   port-helper within SECONDS PROGRAM [ARGUMENT...]
@@ -250,10 +250,10 @@ static socklen_t parse(const char *address, const char *port, struct sockaddr_st
   return sizeof *v6;
 }
 
-static int forward(const char *address, const char *port, const char *to) {
+static int forward(const char *address, const char *port, const char *to, const char *to_port) {
   struct sockaddr_storage local;
   socklen_t local_length = parse(address, port, &local);
-  target_length = parse(to, port, &target);
+  target_length = parse(to, to_port, &target);
   if (local_length == 0 || target_length == 0) return exit_usage;
   int on = 1;
   listener = socket(local.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -291,8 +291,9 @@ static int within(const char *seconds, char *const program[]) {
 
 int main(int count, char *arguments[]) {
   if (count == 2 && strcmp(arguments[1], "listeners") == 0) return listeners();
-  if (count == 5 && strcmp(arguments[1], "forward") == 0) return forward(arguments[2], arguments[3], arguments[4]);
+  if (count == 6 && strcmp(arguments[1], "forward") == 0)
+    return forward(arguments[2], arguments[3], arguments[4], arguments[5]);
   if (count >= 4 && strcmp(arguments[1], "within") == 0) return within(arguments[2], arguments + 3);
-  fputs("usage: port-helper listeners | forward ADDRESS PORT TARGET | within SECONDS PROGRAM [ARGUMENT...]\n", stderr);
+  fputs("usage: port-helper listeners | forward ADDRESS PORT TARGET TARGET_PORT | within SECONDS PROGRAM [ARGUMENT...]\n", stderr);
   return exit_usage;
 }

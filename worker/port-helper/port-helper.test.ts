@@ -37,9 +37,10 @@ async function forwarded(onConnection: (socket: Socket) => void): Promise<{ port
   server.listen(port, '127.0.0.2');
   await once(server, 'listening');
   opened.push(() => server.close());
-  run('forward', '127.0.0.1', String(port), '127.0.0.2');
-  await expect.poll(() => canConnect(port)).toBe(true);
-  return { port, server };
+  const from = await freePort();
+  run('forward', '127.0.0.1', String(from), '127.0.0.2', String(port));
+  await expect.poll(() => canConnect(from)).toBe(true);
+  return { port: from, server };
 }
 
 async function canConnect(port: number): Promise<boolean> {
@@ -108,7 +109,7 @@ test('many connections are forwarded at a time', async () => {
 
 test('it ends with the reason if the address is in use', async () => {
   const { port } = await forwarded(() => {});
-  const second = run('forward', '127.0.0.1', String(port), '127.0.0.2');
+  const second = run('forward', '127.0.0.1', String(port), '127.0.0.2', '80');
   expect(await text(second.stderr!)).toMatch(/bind: Address .*in use/);
 });
 
@@ -131,8 +132,10 @@ test('it ends a program that runs for too long', async () => {
 test.each([
   [],
   ['listeners', 'x'],
-  ['forward', '127.0.0.1', '0', '::1'],
-  ['forward', 'x', '1', '::1'],
+  ['forward', '127.0.0.1', '1', '::1'],
+  ['forward', '127.0.0.1', '0', '::1', '1'],
+  ['forward', '127.0.0.1', '1', '::1', '65536'],
+  ['forward', 'x', '1', '::1', '1'],
   ['within', 'x', 'y'],
 ])('refuses other arguments: %s %s %s %s', async (...args) => {
   expect(await once(run(...args), 'exit')).toEqual([2, null]);

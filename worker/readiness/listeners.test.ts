@@ -41,16 +41,21 @@ describe('a port forward', () => {
     ['localhost of IPv6', [local6], '::1'],
     ['every address of IPv6, which IPv4 may not reach', [all6], '::1'],
   ])('reaches a program on %s', (_what, listeners: Listener[], target) => {
-    expect(portForwardFor(listeners, 8080)).toEqual({ port: 8080, target });
+    expect(portForwardFor(listeners, 8080)).toEqual({ port: 61_000, target, targetPort: 8080 });
   });
 
   test('is not needed for a program that listens on every address', () => {
     expect(portForwardFor([all4], 8080)).toBeUndefined();
   });
 
+  test('uses a port on which nothing listens', () => {
+    const used = [61_000, 61_001].map((port): Listener => ({ ...all4, port }));
+    expect(portForwardFor([local4, ...used], 8080)?.port).toBe(61_002);
+  });
+
   test('is only for the expected port', () => {
     const at = (port: number): Listener => ({ ...local4, port });
-    expect(portForwardFor([at(8080), at(80)], 80)?.port).toBe(80);
+    expect(portForwardFor([at(8080), at(80)], 80)?.targetPort).toBe(80);
     expect(portForwardFor([at(8080), at(9000)], 80)).toBeUndefined();
   });
 });

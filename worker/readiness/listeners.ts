@@ -42,21 +42,31 @@ function scopeOf6(hex: string): Listener['scope'] | undefined {
   return hex === `${'0'.repeat(24)}01000000` ? 'localhost' : 'other';
 }
 
-/** A port that is open at an address that only the container reaches. */
+/** Connections to a port of the container's address lead to a port that only the container reaches. */
 export interface PortForward {
   readonly port: number;
   readonly target: '127.0.0.1' | '::1';
+  readonly targetPort: number;
 }
+
+/**
+ * The first port that forwards use: above those that the kernel gives to outgoing connections (32768 to 60999). It is not that of the
+ * program, which may listen on localhost while it prepares itself, and then on every address. It would find its port in use.
+ */
+const firstForwardPort = 61_000;
 
 /**
  * The forward that a port needs whose program listens on localhost, or on IPv6 alone. `undefined` if no forward helps. Only for the
  * expected port: a program that listens on another port on localhost may serve only those in its container, such as an nginx.
  */
-export function portForwardFor(listeners: readonly Listener[], port: number): PortForward | undefined {
-  const first = listeners.find((listener) => listener.port === port);
+export function portForwardFor(listeners: readonly Listener[], targetPort: number): PortForward | undefined {
+  const first = listeners.find(({ port }) => port === targetPort);
   if (!first || first.scope === 'other' || (first.scope === 'all' && first.family === 4)) return undefined;
-  const isOn4 = listeners.some(({ port: each, family }) => each === first.port && family === 4);
-  return { port: first.port, target: isOn4 ? '127.0.0.1' : '::1' };
+  const isOn4 = listeners.some(({ port, family }) => port === targetPort && family === 4);
+  const used = new Set(listeners.map(({ port }) => port));
+  let port = firstForwardPort;
+  while (used.has(port)) port += 1;
+  return { port, target: isOn4 ? '127.0.0.1' : '::1', targetPort };
 }
 
 /** The largest number of ports that a sentence names: a longer list is hard to read. */

@@ -59,9 +59,22 @@ describe('untilListening', () => {
       const server = createServer((socket) => socket.on('error', () => {}).end(greeting));
       await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
       const expected = { host: '127.0.0.1', ports: { port } };
-      expect(await untilListening(expected, systemClock, new AbortController().signal)).toBe(port);
+      expect(await untilListening(expected, systemClock, new AbortController().signal)).toEqual({ port });
       await new Promise((resolve) => server.close(resolve));
     }
+  });
+
+  it('finds the forward of a port that stays closed', async () => {
+    const [port, from] = [await freePort(), await freePort()];
+    const forward = { port: from, targetPort: port };
+    let isForwarded = false;
+    const expected = { host: '127.0.0.1', ports: { port }, forward: () => (isForwarded ? forward : undefined) };
+    const listening = untilListening(expected, systemClock, new AbortController().signal);
+    await refused(port);
+    isForwarded = true;
+    const { server } = await listenOn(from);
+    expect(await listening).toBe(forward);
+    await new Promise((resolve) => server.close(resolve));
   });
 
   it('rejects when its signal aborts', async () => {

@@ -25,6 +25,14 @@ const otherwiseAfterMs = 500;
 interface Expectation {
   readonly host: string;
   readonly ports: ExpectedPorts;
+  /** The forward of the expected port, once there is one. */
+  readonly forward?: () => OpenPort | undefined;
+}
+
+export interface OpenPort {
+  readonly port: number;
+  /** The port on which the program listens, if connections are forwarded to another port. */
+  readonly targetPort?: number;
 }
 
 /** The pause before the next attempt, this long after the first attempt. */
@@ -34,28 +42,30 @@ export function pauseAfter(elapsedMs: number): number {
 }
 
 /**
- * Waits until the expected port, or only the other one, accepts a connection, and returns that port. The application sees that
- * connection, and on the other port an earlier one. Rejects with the signal's reason when it aborts.
+ * Waits until the expected port, its forward, or only the other port accepts a connection, and returns that port. The application sees
+ * that connection, and on the other port an earlier one. Rejects with the signal's reason when it aborts.
  */
 export async function untilListening(
-  { host, ports: { port, otherwise } }: Expectation,
+  { host, ports: { port, otherwise }, forward = () => undefined }: Expectation,
   clock: Clock,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<OpenPort> {
   const startMs = performance.now();
   let otherSinceMs: number | undefined;
   while (!(await accepts(host, port, signal))) {
+    const forwarded = forward();
+    if (forwarded && (await accepts(host, forwarded.port, signal))) return forwarded;
     const nowMs = performance.now();
     if (otherwise !== undefined && otherSinceMs === undefined && (await accepts(host, otherwise, signal))) {
       otherSinceMs = nowMs;
     }
     if (otherwise !== undefined && otherSinceMs !== undefined && nowMs - otherSinceMs >= otherwiseAfterMs) {
-      if (await accepts(host, otherwise, signal)) return otherwise;
+      if (await accepts(host, otherwise, signal)) return { port: otherwise };
       otherSinceMs = undefined;
     }
     await clock.sleep(pauseAfter(nowMs - startMs), signal);
   }
-  return port;
+  return { port };
 }
 
 async function accepts(host: string, port: number, signal: AbortSignal): Promise<boolean> {

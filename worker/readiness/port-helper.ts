@@ -5,7 +5,7 @@ import type { Containers } from '../docker/containers.ts';
 import { portHelperTarget } from '../docker/containers.ts';
 import { installProgram } from '../install-program.ts';
 import { parseListeners } from './listeners.ts';
-import type { Listener } from './listeners.ts';
+import type { Listener, PortForward } from './listeners.ts';
 
 /** `nobody` and `nogroup`: it needs no rights, and must not have those of the container's program. */
 const user = '65534:65534';
@@ -50,8 +50,8 @@ export async function listListeners(containers: Containers, id: string, signal: 
 export async function forwardPort(
   containers: Containers,
   id: string,
-  { host, port, target }: { readonly host: string; readonly port: number; readonly target: string },
+  { host, port, target, targetPort }: PortForward & { readonly host: string },
 ): Promise<void> {
-  const command = [portHelperTarget, 'forward', host, String(port), target];
+  const command = [portHelperTarget, 'forward', host, String(port), target, String(targetPort)];
   await containers.executeInBackground(id, { command, user, folder: '/' });
 }
