@@ -15,13 +15,18 @@ const runners = 16;
 
 const returned = new Set<number>();
 
-/** Returns a port that was just free on loopback, at most `maxPort`. */
-export async function freePort(maxPort = lastPort): Promise<number> {
+/**
+ * Returns a port that was just free on loopback.
+ *
+ * @param also - The distance to another port that the server opens, a multiple of 16, which was free too. 0: it opens no other one
+ */
+export async function freePort(also = 0): Promise<number> {
   const runner = Number(process.env['VITEST_POOL_ID'] ?? 0) % runners;
-  const port = firstPort + runner + runners * randomInt(Math.floor((maxPort + 1 - firstPort) / runners));
-  if (returned.has(port)) return await freePort(maxPort);
-  returned.add(port);
-  return (await isFree(port)) ? port : await freePort(maxPort);
+  const port = firstPort + runner + runners * randomInt(Math.floor((lastPort + 1 - also - firstPort) / runners));
+  const ports = [...new Set([port, port + also])];
+  if (ports.some((each) => returned.has(each))) return await freePort(also);
+  for (const each of ports) returned.add(each);
+  return (await Promise.all(ports.map(isFree))).every(Boolean) ? port : await freePort(also);
 }
 
 /** Returns several such ports, all different. */

@@ -46,8 +46,8 @@ export interface RedisServer extends AsyncDisposable {
 /** A start takes 20 ms, but longer on a busy machine. */
 const startTimeoutMs = 60_000;
 
-/** A server of a Redis Cluster also listens on this port plus 10,000, which must not be an ephemeral port, either. */
-const maxPort = 22_767;
+/** A server of a Redis Cluster also listens on its port plus this number. */
+const clusterPortDistance = 10_000;
 
 /** Returns why no Redis can be started here, or undefined. */
 export async function redisProblem(): Promise<string | undefined> {
@@ -66,7 +66,7 @@ export async function openTestRedis(): Promise<{ readonly url: string } & AsyncD
 /** Starts a Redis. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-redis-'));
-  const port = options.socket ? 0 : await freePort(maxPort);
+  const port = options.socket ? 0 : await freePort(clusterPortDistance);
   if (options.tls === true) await makeCertificate(folder);
   const server = new LocalRedis(folder, port, options);
   await writeFile(join(folder, 'redis.conf'), configOf(folder, port, options).join('\n'));
