@@ -11,7 +11,7 @@ await import('./request-headers.test.ts');
 await import('./response-headers.test.ts');
 await import('./session-hosts.test.ts');
 await import('./forward/answer-limits.test.ts');
-await import('./forward/http-proxy.test.ts');
+await import('./forward/web.test.ts');
 await import('./forward/leaving.test.ts');
 await import('./forward/pools.test.ts');
 await import('./forward/streams.test.ts');

@@ -48,7 +48,6 @@ const vendorFolders: Readonly<Record<string, RegExp>> = {
   dockerode: /^worker\/docker\//,
   express: /^(?:registry|api)\//,
   'node:sqlite': /^core\/store\/sqlite/,
-  'http-proxy-3': /^proxy\//,
   multer: /^registry\/archive\//,
   commander: /^cli\//,
   '@commander-js/extra-typings': /^cli\//,

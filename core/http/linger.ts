@@ -54,6 +54,22 @@ export async function answerEarly(
   });
 }
 
+/**
+ * Ends an answer whose head and body are written, although the body of its request has not arrived. The rest is read and dropped, as
+ * `answerEarly` does. Never rejects.
+ */
+export async function endEarly({ request, response }: RawRequest): Promise<void> {
+  const bounds = { maxBytes: maxRestBytes, maxMs: maxRestMs };
+  if (!response.shouldKeepAlive) {
+    // Node closes the connection with the end of its last answer.
+    await drained(request, bounds);
+    response.end();
+    return;
+  }
+  response.end();
+  if (!(await drained(request, bounds))) request.socket.destroySoon();
+}
+
 /** The announced length of a request body; `Infinity` if it is not announced. */
 export function bodyBytes({ headers }: IncomingMessage): number {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity;
@@ -62,12 +78,12 @@ export function bodyBytes({ headers }: IncomingMessage): number {
 interface Bounds {
   readonly maxBytes: number;
   readonly maxMs: number;
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
 }
 
 /** Reads and drops the body within the limits. Returns whether the body ended. */
 async function drained(request: IncomingMessage, { maxBytes, maxMs, signal }: Bounds): Promise<boolean> {
-  if (request.complete || request.destroyed || signal.aborted) return request.complete;
+  if (request.complete || request.destroyed || signal?.aborted) return request.complete;
   const { promise, resolve } = Promise.withResolvers<void>();
   let bytes = 0;
   const onData = (chunk: Buffer) => {
@@ -76,13 +92,13 @@ async function drained(request: IncomingMessage, { maxBytes, maxMs, signal }: Bo
   };
   const onEnd = () => resolve();
   const timer = setTimeout(onEnd, maxMs);
-  signal.addEventListener('abort', onEnd);
+  signal?.addEventListener('abort', onEnd);
   request.on('data', onData).on('end', onEnd).on('close', onEnd);
   // The previous reader may have paused it or piped it.
   request.unpipe().resume();
   await promise;
   clearTimeout(timer);
-  signal.removeEventListener('abort', onEnd);
+  signal?.removeEventListener('abort', onEnd);
   request.off('data', onData).off('end', onEnd).off('close', onEnd).pause();
   return request.complete;
 }

@@ -38,7 +38,7 @@ export class Dialer {
     this.#deps = deps;
   }
 
-  /** Whether this process connects to the address itself, without `dial`. */
+  /** Whether this process connects to the address itself. */
   isDirect({ node }: Address): boolean {
     return node === undefined || node === this.#deps.localNode;
   }
@@ -50,6 +50,7 @@ export class Dialer {
   async dial({ backend, address }: Dialled, signal: AbortSignal): Promise<Socket> {
     const { lookup } = this.#deps;
     const { node } = address;
+    if (this.isDirect(address)) return await this.#withTimeout(signal, (limit) => connectTo(address, limit));
     const gateway = node === undefined ? undefined : await lookup.gateway(node);
     if (node === undefined || !gateway) return await this.#withoutGateway(address, signal);
     try {
@@ -115,7 +116,7 @@ export async function dialFor<T>(client: Writable, dial: (signal: AbortSignal) =
 
 async function connectTo({ host, port }: Address, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
-  const socket = connect({ host, port });
+  const socket = connect({ host, port, noDelay: true });
   return await prepared(socket, () => once(socket, 'connect', { signal }), signal);
 }
 

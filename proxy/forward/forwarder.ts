@@ -7,10 +7,10 @@ import type { Address } from '../lookup.ts';
 import type { OutgoingHeaders } from '../request-headers.ts';
 import type { SessionView } from '../session-view.ts';
 import type { Dialer } from './dial.ts';
-import { HttpProxy } from './http-proxy.ts';
 import { endedGraceMs, Pools } from './pools.ts';
 import type { Splice, SpliceOwner, SpliceUser } from './splice.ts';
 import { forwardUpgrade } from './upgrade.ts';
+import { forwardWeb } from './web.ts';
 
 /** A request to a backend. */
 export interface Destination {
@@ -49,7 +49,6 @@ interface ForwarderDeps {
 export class Forwarder implements Disposable {
   readonly #deps: ForwarderDeps;
   readonly #pools: Pools;
-  readonly #plain: HttpProxy;
   /** Every upgraded connection, by backend. */
   readonly #upgraded = new Map<string, Set<Splice>>();
   readonly #owner: SpliceOwner;
@@ -59,15 +58,14 @@ export class Forwarder implements Disposable {
   constructor(deps: ForwarderDeps) {
     this.#deps = deps;
     this.#pools = new Pools(deps);
-    this.#plain = new HttpProxy(this.#pools, deps.errorBoundary);
     this.#owner = { errorBoundary: deps.errorBoundary, onClosed: (splice) => this.#untrack(splice) };
     // One timer for all connections.
     if (deps.webSocketPingMs > 0) this.#periods = deps.clock.every(deps.webSocketPingMs, () => this.#endPeriod());
   }
 
   /** Forwards a plain request. */
-  web(request: IncomingMessage, response: ServerResponse, to: Destination): Promise<void> {
-    return this.#plain.forward(request, response, to);
+  async web(request: IncomingMessage, response: ServerResponse, to: Destination): Promise<void> {
+    await forwardWeb(request, response, to, { pools: this.#pools, errorBoundary: this.#deps.errorBoundary });
   }
 
   /** Forwards a request that asks for an upgrade. */

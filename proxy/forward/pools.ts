@@ -69,10 +69,7 @@ export class Pools implements Disposable {
   }
 
   #open({ backend, address }: Dialled): Pool {
-    const dialer = this.#dialer;
-    const dial = dialer.isDirect(address)
-      ? undefined
-      : (signal: AbortSignal) => dialer.dial({ backend, address }, signal);
+    const dial = (signal: AbortSignal) => this.#dialer.dial({ backend, address }, signal);
     return {
       kept: new BackendAgent({ keepAlive: true, timeout: idleMs, maxFreeSockets: maxIdle }, dial),
       fresh: new BackendAgent({ keepAlive: false }, dial),

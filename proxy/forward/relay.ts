@@ -1,6 +1,7 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream';
-import { STATUS_CODES } from '../../core/http/node-http.ts';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { endEarly } from '../../core/http/linger.ts';
+import { ServerResponse, STATUS_CODES } from '../../core/http/node-http.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { SessionView } from '../session-view.ts';
 import { forwardedTrailers, responseHeaders, withReferrerPolicy } from '../response-headers.ts';
@@ -45,9 +46,17 @@ export function relay(
     if (!response.writableEnded && !response.destroyed) response.write(nothing);
   };
   setImmediate(errorBoundary.wrap(sendHead, cut));
-  pipeline(incoming, response, (error) => {
-    if (error) response.destroy();
-  });
+  pipeline(incoming, response, { end: false }).then(
+    () => end(response),
+    () => void response.destroy(),
+  );
+}
+
+/** A backend may answer before the client has sent its whole body. A stream of HTTP/2 ends alone. */
+function end(response: ServerResponse): void {
+  const { req: request } = response;
+  if (request.complete || !(response instanceof ServerResponse)) response.end();
+  else void endEarly({ request, response });
 }
 
 /** Throws if the client could not find the end of an answer: Node accepts a 101 that no request asked for, and any transfer coding. */

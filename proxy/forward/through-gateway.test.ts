@@ -36,5 +36,5 @@ vi.mock('../testing/fixture.ts', async (importOriginal) => {
   return { ...real, openFixture, makeReady, spawnReady };
 });
 
-await import('./http-proxy.test.ts');
+await import('./web.test.ts');
 await import('./upgrade.test.ts');

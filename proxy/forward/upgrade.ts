@@ -1,7 +1,4 @@
-/**
- * Forwards WebSockets and other upgrades. http-proxy-3 is not used here: it supports only WebSockets, buffers a rejection without
- * a limit, and does not disconnect from the backend if the client disconnects before the answer.
- */
+/** Forwards WebSockets and other upgrades. */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -12,7 +9,7 @@ import { responseHeaders } from '../response-headers.ts';
 import type { SessionView } from '../session-view.ts';
 import { destroyOnEnd, ignoreError, keepAlive } from '../sockets.ts';
 import { limitAnswer } from './answer-limits.ts';
-import { connectLimitMs, dialFor } from './dial.ts';
+import { dialFor } from './dial.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
 import { relayInterim } from './interim.ts';
@@ -35,8 +32,8 @@ export async function forwardUpgrade(
   to: Destination,
   { dialer, errorBoundary, owner, onUpgraded }: UpgradeDeps,
 ): Promise<void> {
-  const dialled = dialer.isDirect(to.address) ? undefined : await dial(dialer, client, to);
-  if (client.socket.destroyed) {
+  const dialled = await dial(dialer, client, to);
+  if (!dialled || client.socket.destroyed) {
     dialled?.destroy();
     return;
   }
@@ -92,7 +89,7 @@ async function dial(dialer: Dialer, { socket }: Upgrading, to: Destination): Pro
 function sendRequest(
   request: IncomingMessage,
   to: Destination,
-  { dialled, errorBoundary }: { dialled: Socket | undefined; errorBoundary: ErrorBoundary },
+  { dialled, errorBoundary }: { dialled: Socket; errorBoundary: ErrorBoundary },
 ): ClientRequest {
   const outgoing = sendHead(request, to, dialled);
   const limit = () => limitAnswer(outgoing);
@@ -100,26 +97,15 @@ function sendRequest(
     'socket',
     errorBoundary.wrap(limit, () => outgoing.destroy()),
   );
-  if (dialled) return outgoing;
-  outgoing.once('socket', (socket) => {
-    // The socket's own timeout would stay in memory as long as the connection.
-    const giveUp = () => outgoing.destroy(new Error('The backend does not accept the connection'));
-    const limit = setTimeout(giveUp, connectLimitMs);
-    const stop = () => clearTimeout(limit);
-    socket.once('connect', stop);
-    outgoing.once('close', stop);
-  });
   return outgoing;
 }
 
-function sendHead(request: IncomingMessage, to: Destination, dialled: Socket | undefined): ClientRequest {
-  const { host, port } = to.address;
+function sendHead(request: IncomingMessage, to: Destination, dialled: Socket): ClientRequest {
   const headers = { ...to.headers, connection: 'Upgrade', upgrade: request.headers.upgrade ?? '' };
-  const connection = dialled ? { createConnection: () => dialled } : { agent: false };
   try {
-    return send({ host, port, method: request.method ?? 'GET', path: to.path, headers, ...connection });
+    return send({ method: request.method ?? 'GET', path: to.path, headers, createConnection: () => dialled });
   } catch (error) {
-    dialled?.destroy();
+    dialled.destroy();
     throw new ProxyError('bad-request', { cause: error });
   }
 }

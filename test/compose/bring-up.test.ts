@@ -63,15 +63,7 @@ describe.skipIf(missing !== undefined)(
       expect((await fetch(session.url)).status).toBe(200);
       const container = await containerOf(session);
       for (const component of ['registry', 'api', 'worker', 'proxy']) {
-        await deployment.compose.run(
-          'up',
-          '--detach',
-          '--no-build',
-          '--no-deps',
-          '--force-recreate',
-          '--wait',
-          component,
-        );
+        await deployment.compose.up('--no-deps', '--force-recreate', component);
         expect([component, (await fetch(session.url)).status]).toEqual([component, 200]);
       }
       expect(await containerOf(session)).toBe(container);
@@ -93,12 +85,8 @@ describe.skipIf(missing !== undefined)(
     test('registry, API and proxy can be scaled to two, and pushes use both registries', async () => {
       const session = await connect({ key: 'scaled' });
       const components = ['registry', 'api', 'proxy'] as const;
-      const up = ['up', '--detach', '--no-build', '--no-deps', '--wait'];
-      await deployment.compose.run(
-        ...up,
-        ...components.flatMap((component) => ['--scale', `${component}=2`]),
-        ...components,
-      );
+      const scales = components.flatMap((component) => ['--scale', `${component}=2`]);
+      await deployment.compose.up('--no-deps', ...scales, ...components);
       // Caddy resolves the registries every two seconds, and sends requests to both.
       let pushes = 0;
       const pushedThrough = async () => {
@@ -108,7 +96,7 @@ describe.skipIf(missing !== undefined)(
       };
       await expect.poll(pushedThrough, { interval: 1_000 }).toEqual(['registry-1', 'registry-2']);
       expect((await fetch(session.url)).status).toBe(200);
-      await deployment.compose.run(...up, ...components);
+      await deployment.compose.up('--no-deps', ...components);
       expect((await fetch(session.url)).status).toBe(200);
     });
 

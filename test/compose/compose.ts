@@ -35,6 +35,17 @@ export class Compose {
     return await runCommand(this.#program, [...options, ...args], { env: this.#settings });
   }
 
+  /** Starts services and waits until they are healthy. Throws with their logs if they do not become so. */
+  async up(...args: string[]): Promise<void> {
+    try {
+      await this.run('up', '--detach', '--no-build', '--wait', ...args);
+    } catch (error) {
+      const log = await this.run('logs', '--no-color', '--tail', '20').catch(() => '');
+      const problem = error instanceof Error ? error.message : String(error);
+      throw new Error(`The services did not become healthy: ${problem}\n${log}`, { cause: error });
+    }
+  }
+
   /** The file with all variables resolved. */
   async config(): Promise<unknown> {
     return JSON.parse(await this.run('config', '--format', 'json'));

@@ -57,7 +57,7 @@ export async function deploy(): Promise<Deployment> {
   await loadStandIns(engine, compose);
   opening.defer(async () => await tearDown(engine, compose, settings['BERTH_NODE']));
   await compose.run('build');
-  await up(compose);
+  await compose.up('--wait-timeout', `${upTimeoutSeconds}`);
   const token = (await compose.run('exec', '--no-TTY', 'api', 'cat', '/data/token')).trim();
   const owned = opening.move();
   return {
@@ -142,14 +142,4 @@ async function makeCertificates(folder: string): Promise<string> {
   await writeFile(join(folder, 'sessions.crt'), certificate);
   await writeFile(join(folder, 'sessions.key'), key, { mode: 0o600 });
   return folder;
-}
-
-/** Starts the services. Throws with their logs if they do not become healthy. */
-async function up(compose: Compose): Promise<void> {
-  try {
-    await compose.run('up', '--detach', '--no-build', '--wait', '--wait-timeout', `${upTimeoutSeconds}`);
-  } catch (error) {
-    const log = await compose.run('logs', '--no-color', '--tail', '20').catch(() => '');
-    throw new Error(`The services did not become healthy:\n${log}`, { cause: error });
-  }
 }

@@ -109,6 +109,30 @@ test('an answer that is sent before the request body is complete arrives', async
   client.destroy();
 });
 
+test.each([
+  ['keeps', ''],
+  ['closes', 'Connection: close\r\n'],
+])(
+  'a client that sends its whole body first and then %s its connection gets an earlier answer',
+  async (_what, line) => {
+    await using fixture = await openFixture();
+    await using program = await startRawProgram((socket) => {
+      socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig');
+      // A connection that is closed with unread bytes is reset, which could overtake the answer.
+      socket.pause();
+      setTimeout(() => socket.destroy(), 50);
+    });
+    const { token } = await spawnReady(fixture, program);
+    const client = await connected(fixture.port);
+    client.pause().write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\n${line}Content-Length: 6000000\r\n\r\n`);
+    await new Promise((resolve) => client.write(Buffer.alloc(6_000_000), resolve));
+    const [data] = (await once(client.resume(), 'data')) as [Buffer];
+    expect(data.toString()).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n[^]*big$/);
+    if (line !== '') await once(client, 'close');
+    client.destroy();
+  },
+);
+
 test('each of fifty concurrent requests gets its own answer', async () => {
   await using fixture = await openFixture();
   await using program = await startMirror();
