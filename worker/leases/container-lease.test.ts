@@ -1,10 +1,12 @@
 // Takes about 10 s
-import { copyFile, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../../model/backend.ts';
 import { ContainerLeases, bootTimeMs } from './container-lease.ts';
+import { initHardStopBeforeMs, initSoftStopBeforeMs, leaseMs } from '../../model/key.ts';
+import { canMount, SmallDisk, whyNoDisk } from '../../test/kit/machine/small-disk.ts';
 import { steered } from '../../test/kit/ports/steered.ts';
 import { eventually, openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
@@ -92,7 +94,7 @@ describe.skipIf(why !== undefined)(`a container that enforces the lease of its k
     const id = await schedule({ Cmd: ['/bin/httpd', '-f', '-p', '8080'] });
     await platform.until(id, 'ready');
     const folder = join(platform.folder, 'leases');
-    expect((await readdir(join(folder, id))).toSorted()).toEqual(['init', 'lease', 'port-helper']);
+    expect((await readdir(join(folder, id))).toSorted()).toEqual(['init', 'lease', 'port-helper', 'spare']);
     await platform.end(id);
     await eventually(async () => ((await readdir(folder)).includes(id) ? undefined : true));
   });
@@ -124,8 +126,37 @@ describe('the lease that a container enforces', () => {
     expect((await stat(join(platform.folder, 'two', 'init'))).nlink).toBe(2);
   });
 
-  async function openFolder() {
-    const folder = await mkdtemp(join(tmpdir(), 'berth-leases-'));
+  it.skipIf(!canMount)(`is renewed on a full disk${whyNoDisk}`, async () => {
+    await using disk = await SmallDisk.mount(1);
+    await using platform = await openFolder(disk.path);
+    const lease = platform.leases.of('backend');
+    await lease.open();
+    await lease.renew(bootTimeMs());
+    await disk.fillUpTo(0);
+    for (const grantedAtMs of [1_000, 1_000_000, 2_000_000]) {
+      await lease.renew(grantedAtMs);
+      const { hardMs = 0 } = (await lease.deadlines()) ?? {};
+      expect(hardMs - grantedAtMs).toBe(leaseMs - initHardStopBeforeMs);
+    }
+  });
+
+  it('is one of two that are written at a time', async () => {
+    await using platform = await openFolder();
+    const lease = platform.leases.of('backend');
+    await lease.open();
+    await Promise.all([lease.renew(1_000), lease.useStopSignal(3), lease.renew(2_000)]);
+    const files = ['lease', 'spare'].map((name) => join(platform.folder, 'backend', name));
+    const [text = '', spare] = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+    expect(text.split(' ').map(Number)).toEqual([
+      2_000 + leaseMs - initSoftStopBeforeMs,
+      2_000 + leaseMs - initHardStopBeforeMs,
+      3,
+    ]);
+    expect(spare?.length).toBe(text.length);
+  });
+
+  async function openFolder(parent = tmpdir()) {
+    const folder = await mkdtemp(join(parent, 'berth-leases-'));
     await copyFile(join(import.meta.dirname, '../init/init-amd64'), join(folder, 'init'));
     return {
       folder,

@@ -7,6 +7,7 @@
  *       init                 the init for this machine
  *       <backend>/init       a link to it, and beside it one to the port helper (`readiness/port-helper.ts`)
  *       <backend>/lease      "<soft> <hard> <signal>", replaced by rename
+ *       <backend>/spare      the next lease; a renewal exchanges the two, so it needs no space on a full disk (ext4, XFS)
  *
  * Used only if other processes share the store: otherwise no other process can assign the key again.
  */
@@ -15,13 +16,15 @@ import { chmod, link, mkdir, readFile, readdir, rename, rm, writeFile } from 'no
 import { join } from 'node:path';
 import type { TerminationKind } from '../../contract/statuses.ts';
 import { ifPresent, systemCode } from '../../core/files/system-code.ts';
-import { temporaryPath } from '../../core/files/durable.ts';
 import { initHardStopBeforeMs, initSoftStopBeforeMs, leaseMs } from '../../model/key.ts';
 import type { WorkerDeps } from '../context.ts';
 import { installProgram } from '../install-program.ts';
 
 /** `/proc/uptime` counts hundredths of a second, and the time of day may have been corrected slightly since. */
 const toleranceMs = 100;
+
+/** The number of digits of each time: all lines of a lease have the same length, because one overwrites the other. */
+const timeDigits = 16;
 
 /** The lease folders of this node's backends with a key. */
 export class ContainerLeases {
@@ -88,6 +91,7 @@ export class ContainerLease {
   readonly #programs: Readonly<Record<string, string | undefined>>;
   #stopSignal: number = constants.signals.SIGTERM;
   #grantedAtMs: number | undefined;
+  #replacing: Promise<void> = Promise.resolve();
 
   constructor({
     folder,
@@ -124,15 +128,24 @@ export class ContainerLease {
   async renew(grantedAtMs: number): Promise<void> {
     this.#grantedAtMs = grantedAtMs;
     const endsAtMs = grantedAtMs + leaseMs;
-    const line = `${endsAtMs - initSoftStopBeforeMs} ${endsAtMs - initHardStopBeforeMs} ${this.#stopSignal}\n`;
-    const path = join(this.#folder, 'lease');
-    const draft = temporaryPath(path);
-    try {
-      await writeFile(draft, line, { mode: 0o644 });
-      await rename(draft, path);
-    } finally {
-      await rm(draft, { force: true });
-    }
+    const times = [endsAtMs - initSoftStopBeforeMs, endsAtMs - initHardStopBeforeMs];
+    const digits = times.map((ms) => String(ms).padStart(timeDigits, '0'));
+    const line = [...digits, String(this.#stopSignal).padStart(2, '0')].join(' ');
+    const replacing = this.#replacing.then(() => this.#replace(`${line}\n`));
+    this.#replacing = replacing.catch(() => {});
+    await replacing;
+  }
+
+  async #replace(line: string): Promise<void> {
+    const [lease, spare, former] = [this.#file('lease'), this.#file('spare'), this.#file('former')];
+    // A crash in between left it.
+    await rm(former, { force: true });
+    await overwrite(spare, line);
+    await ifPresent(link(lease, former));
+    await rename(spare, lease);
+    await ifPresent(rename(former, spare));
+    // Creates the spare after the first renewal, while there is space.
+    await overwrite(spare, line);
   }
 
   /** Sets the signal with which the init asks the program to stop: that of the image. Default: SIGTERM. */
@@ -144,7 +157,7 @@ export class ContainerLease {
 
   /** When the init stops the container, by the last renewal of this worker or an earlier one; `undefined` before the first. */
   async deadlines(): Promise<InitDeadlines | undefined> {
-    const line = await ifPresent(readFile(join(this.#folder, 'lease'), 'utf8'));
+    const line = await ifPresent(readFile(this.#file('lease'), 'utf8'));
     const [softMs, hardMs] = (line ?? '').split(' ').map(Number);
     return softMs === undefined || hardMs === undefined ? undefined : { softMs, hardMs };
   }
@@ -164,6 +177,16 @@ export class ContainerLease {
   async remove(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
   }
+
+  #file(name: string): string {
+    return join(this.#folder, name);
+  }
+}
+
+/** Writes a file of the same length in place, or creates it. */
+async function overwrite(path: string, text: string): Promise<void> {
+  const isPresent = await ifPresent(writeFile(path, text, { flag: 'r+' }).then(() => true));
+  if (!isPresent) await writeFile(path, text, { mode: 0o644 });
 }
 
 /**
