@@ -49,7 +49,7 @@ import { beginWatching } from './reconcile/watch.ts';
 
 /** The worker of one node. Disposing it ends its work; containers continue, and the next worker adopts them. */
 export interface Worker extends AsyncDisposable {
-  /** Throws an `EngineError` with the reason while the Docker Engine of this node does not answer. */
+  /** Throws while the Docker Engine of this node does not answer (`EngineError`) or another worker uses its name (`NodeNameError`). */
   ping(): Promise<void>;
 }
 
@@ -88,7 +88,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.use(worker.engineHealth);
   await assertOwnName(worker);
   const gateway = parts.use(await openOwnGateway(worker, deps));
-  parts.use(await beginHeartbeat(worker, gateway.address));
+  const heartbeats = parts.use(await beginHeartbeat(worker, gateway.address));
   parts.use(await followDrain(worker));
   parts.use(await followProxies(worker.connections, { ...worker, node: worker.settings.node }));
   parts.use(await followEnds(worker));
@@ -109,7 +109,8 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   const opened = parts.move();
   return {
     ping: async () => {
-      if (worker.engineHealth.problem) throw worker.engineHealth.problem;
+      const problem = worker.engineHealth.problem ?? heartbeats.problem;
+      if (problem) throw problem;
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };

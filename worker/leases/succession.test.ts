@@ -5,6 +5,7 @@ import { backendChanged } from '../../contract/messages.ts';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { assign, backends } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
+import { NodeNameError } from '../node/node-identity.ts';
 import { isRemoved } from '../testing/fixture.ts';
 import { eventually, openTestPlatform, polite, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
@@ -102,5 +103,20 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     await clock.advance(1_000);
     const isRenewed = async () => ((await leaseUntil()) > before ? true : undefined);
     expect(await eventually(isRenewed)).toBe(true);
+  });
+
+  it('reports that another worker writes heartbeats under the name of its node, until that has ended', async () => {
+    await using worker = await platform.openWorker({ clock });
+    await platform.store.update(nodes, platform.node, (node) => ({ ...node, startedAt: new Date(0) }));
+    const problem = async () => {
+      clock.set(clock.now().getTime() + 60_000);
+      await clock.advance(1_000);
+      return await worker.ping().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    };
+    expect(await eventually(problem)).toBeInstanceOf(NodeNameError);
+    expect(await eventually(async () => ((await problem()) === undefined ? true : undefined))).toBe(true);
   });
 });

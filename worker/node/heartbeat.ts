@@ -4,11 +4,18 @@ import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../../model/node.ts';
 import type { Node, NodeGateway } from '../../model/node.ts';
 import type { WorkerContext } from '../context.ts';
 import { LeaseDeadlines, untilDue } from '../leases/lease-deadlines.ts';
+import { NodeNameError } from './node-identity.ts';
 import { NodeReachability } from './node-reachability.ts';
 import { stopBackend } from '../lifecycle/stop.ts';
 
 /** The pause after a failed heartbeat, so that a failure does not use up a sixth of the lease. */
 const retryAfterMs = 2_000;
+
+/** The heartbeats of this node. */
+export interface Heartbeats extends AsyncDisposable {
+  /** Another worker has written a heartbeat under this node's name since the last one of this worker. */
+  readonly problem: NodeNameError | undefined;
+}
 
 /**
  * Writes a heartbeat of this node now, and then regularly until disposed. Throws if the first heartbeat fails.
@@ -16,7 +23,7 @@ const retryAfterMs = 2_000;
  * When a node counts as dead, its backends count as lost and their keys as free, even if the keys were renewed. So if other
  * processes share the store, the backends with a key are stopped before the node's lease ends, too.
  */
-export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway): Promise<AsyncDisposable> {
+export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway): Promise<Heartbeats> {
   const isPublic = worker.settings.gateway !== undefined;
   const access = isPublic ? { gateway } : { ownMachineGateway: gateway };
   const about = { startedAt: await worker.store.now(), ...access };
@@ -28,13 +35,21 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
   });
   const closing = new AbortController();
   const reachability = new NodeReachability(worker, isPublic ? gateway : undefined);
+  let problem: NodeNameError | undefined;
   const writeAndCheck = async () => {
-    await writeHeartbeat(worker, deadlines, about);
+    const before = await writeHeartbeat(worker, deadlines, about);
+    problem = isOfOther(before, about) ? new NodeNameError(worker.settings.node) : undefined;
+    if (problem)
+      worker.log.error({ err: problem }, 'Two workers use the name of this node, and stop the backends of each other');
     await reachability.check();
   };
-  await writeAndCheck();
+  await writeHeartbeat(worker, deadlines, about);
+  await reachability.check();
   const writing = writeHeartbeats(worker, writeAndCheck, closing.signal);
   return {
+    get problem() {
+      return problem;
+    },
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       deadlines[Symbol.dispose]();
@@ -58,11 +73,17 @@ async function writeHeartbeats(worker: WorkerContext, write: () => Promise<void>
   }
 }
 
+/** Whether a heartbeat that was found instead of this worker's own is that of another worker. */
+function isOfOther(found: Node | undefined, { startedAt }: Pick<Node, 'startedAt'>): boolean {
+  return found !== undefined && found.startedAt.getTime() !== startedAt.getTime();
+}
+
+/** Writes one heartbeat. Returns the one before it. */
 async function writeHeartbeat(
   worker: WorkerContext,
   deadlines: LeaseDeadlines,
   about: Pick<Node, 'startedAt' | 'gateway' | 'ownMachineGateway'>,
-): Promise<void> {
+): Promise<Node | undefined> {
   const { store, settings, engine } = worker;
   const keep = deadlines.prepare(nodeLeaseMs);
   const now = await store.now();
@@ -74,10 +95,13 @@ async function writeHeartbeat(
     ...(settings.machine !== undefined && { machine: settings.machine }),
     ...about,
   };
-  // The drain by an administrator outlasts the process.
-  const written = await upsert(store, nodes, node.id, (current) =>
-    current?.drainedAt ? { ...node, drainedAt: current.drainedAt } : node,
-  );
+  let before: Node | undefined;
+  const written = await upsert(store, nodes, node.id, (current) => {
+    before = current;
+    // The drain by an administrator outlasts the process.
+    return current?.drainedAt ? { ...node, drainedAt: current.drainedAt } : node;
+  });
   worker.drain.update(written);
   keep();
+  return before;
 }

@@ -5,12 +5,12 @@ import type { Store } from '../../core/store/store.ts';
 import { isAlive, nodeHeartbeatMs, nodes } from '../../model/node.ts';
 import type { WorkerSettings } from '../settings.ts';
 
-/** Another machine runs a worker under the name of this node. The message says what to do. */
+/** Another worker runs under the name of this node. The message says what to do. */
 export class NodeNameError extends Error {
   override readonly name = 'NodeNameError';
 
   constructor(node: string) {
-    super(`Another machine runs a worker under the name "${node}": set BERTH_NODE to a name that no other node has`);
+    super(`Another worker runs under the name "${node}": set BERTH_NODE to a name that no other node has`);
   }
 }
 
