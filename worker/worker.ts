@@ -184,11 +184,11 @@ async function openNodeFirewall({ engine, settings, log }: WorkerDeps): Promise<
   return await openFirewall({ mode: settings.firewall ?? 'off', rules: { bridge, subnet, users }, log });
 }
 
-/** Backends that continue without a worker keep their rules. */
+/** Backends that continue without a worker keep their rules, and so does one whose start is under way. */
 async function removeUnusedFirewall({ firewall, engine, log }: WorkerContext): Promise<void> {
   const remove = async () => {
     const containers = await engine.containers.list();
-    if (containers.some(({ phase }) => phase === 'running')) return;
+    if (containers.some(({ phase }) => phase !== 'exited')) return;
     await firewall.remove().catch((error: unknown) => {
       log.warn({ err: error }, 'Cannot remove the rules of the firewall');
     });

@@ -27,9 +27,7 @@ describe('AddressPool', () => {
 
   it('skips reserved addresses, and ignores addresses outside the subnet', () => {
     const pool = new AddressPool(subnet, ['10.1.2.1', '10.1.2.2'], 0);
-    pool.reserve('10.1.2.3');
-    pool.reserve('192.168.0.4');
-    pool.reserve('nonsense');
+    expect(['10.1.2.3', '192.168.0.4', 'nonsense'].map((each) => pool.reserve(each))).toEqual([true, false, false]);
     pool.release('10.9.9.9');
     expect(pool.assign()).toBe('10.1.2.4');
   });

@@ -33,10 +33,12 @@ export class AddressPool {
     throw new Error('All addresses of the network are taken');
   }
 
-  /** Marks an address as taken. Ignores addresses outside the subnet. */
-  reserve(address: string): void {
+  /** Marks an address as taken. Returns `false` if it is not in the subnet. */
+  reserve(address: string): boolean {
     const offset = this.#offsetOf(address);
-    if (offset !== undefined) this.#taken.add(offset);
+    if (offset === undefined) return false;
+    this.#taken.add(offset);
+    return true;
   }
 
   release(address: string): void {

@@ -51,6 +51,7 @@ export interface ContainerState {
   readonly outOfMemory: boolean;
   /** Of its first process, on the engine's machine. 0 when it does not run. */
   readonly pid: number;
+  /** Also before its start and after its exit. */
   readonly address: string | undefined;
   /** Whether the storage driver limits its own file system. */
   readonly hasDiskLimit: boolean;
@@ -154,6 +155,7 @@ export class Containers {
     const found = await callEngineUnless('no-container', () => this.#docker.getContainer(id).inspect());
     if (!found) return undefined;
     const { State, NetworkSettings, HostConfig } = found;
+    const network = NetworkSettings.Networks[this.#options.network];
     return {
       phase: phaseOf(State.Status),
       exitCode: State.ExitCode,
@@ -161,7 +163,7 @@ export class Containers {
       outOfMemory: State.OOMKilled,
       pid: State.Pid,
       // The top-level address is set on the default bridge only, and newer engines do not have it.
-      address: NetworkSettings.Networks[this.#options.network]?.IPAddress || undefined,
+      address: network?.IPAddress || network?.IPAMConfig?.IPv4Address || undefined,
       hasDiskLimit: HostConfig.StorageOpt?.['size'] !== undefined,
     };
   }

@@ -9,8 +9,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Egress } from '../../contract/egress.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
+import { advance, assign, backends } from '../../model/backend.ts';
 import { openOutsideNetwork, outsideName, outsidePort } from '../../test/kit/machine/outside-network.ts';
 import { fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { oneOnFirstEngine } from '../testing/test-engine.ts';
@@ -105,6 +107,33 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
       expect(await leftBehind(other)).toEqual([]);
       await next[Symbol.asyncDispose]();
       expect(rulesOf(other)).toEqual([]);
+    },
+  );
+
+  it.for(oneOnFirstEngine)(
+    'blocks the egress of a backend that a worker was starting when it ended, also if its start was under way',
+    async () => {
+      await using other = await openTestPlatform();
+      const { containers } = other.engine.engine;
+      const imageDigest = await other.images.add(polite.replace('$PORT', '8080'));
+      await other.pull(imageDigest);
+      // Its clock is stopped, and so is every pass.
+      const worker = await other.openWorker({ settings: { firewall: 'required' }, clock: new ManualClock() });
+      const id = await other.schedule({ imageDigest, egress: 'none' }, false);
+      await other.store.update(backends, id, (backend) => advance(assign(backend, other.node), 'starting', new Date()));
+      await other.leaveCreated(id, imageDigest);
+      await worker[Symbol.asyncDispose]();
+      expect(rulesOf(other)).not.toEqual([]);
+      await other.containerOf(id).start();
+      // As in a list from a moment before the start.
+      const list = containers.list.bind(containers);
+      const listEarlier = async () => (await list()).map((each) => ({ ...each, phase: 'created' as const }));
+      vi.spyOn(containers, 'list').mockImplementation(listEarlier);
+      await using _next = await other.openWorker({ settings: { firewall: 'required' } });
+      const { address } = await other.until(id, 'ready');
+      expect(rulesOf(other).filter((rule) => rule.includes(` ${address?.host}/32 `))).not.toEqual([]);
+      await other.end(id);
+      expect(await leftBehind(other)).toEqual([]);
     },
   );
 

@@ -147,7 +147,6 @@ async function hasStarted(worker: WorkerContext, run: Run): Promise<boolean> {
   const state = container && (await worker.engine.containers.inspect(container.id));
   if (!container || !state || state.phase === 'created') return false;
   run.containerStarted(container.id);
-  run.useAddress(run.address ?? state.address);
   return true;
 }
 

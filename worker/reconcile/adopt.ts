@@ -23,12 +23,8 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   const now = worker.clock.now();
   const run = newRun(worker, backend, { at: now, pulledMs: pulledMsIn(backend, now) });
   worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'Backend adopted');
-  if (!container || container.phase === 'created') {
-    adoptUnstarted(worker, run, container);
-    return;
-  }
   try {
-    await adoptStarted(worker, run, container);
+    await adoptWith(worker, run, container);
   } catch (error) {
     // The next pass starts again.
     worker.runs.delete(run.id);
@@ -41,6 +37,14 @@ function hasRun(worker: WorkerContext, id: string): boolean {
   return worker.runs.has(id) || worker.claiming.has(id);
 }
 
+async function adoptWith(worker: WorkerContext, run: Run, container: ListedContainer | undefined): Promise<void> {
+  const state = container && (await worker.engine.containers.inspect(container.id));
+  // Also before its start: an earlier worker may have requested that a moment ago.
+  if (state?.address !== undefined) await restoreAddress(worker, run, state.address);
+  if (!container || (state ?? container).phase === 'created') adoptUnstarted(worker, run, container);
+  else await adoptStarted(worker, run, { id: container.id, isRunning: state?.phase === 'running' });
+}
+
 function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContainer | undefined): void {
   if (container) run.containerCreated(container.id);
   if (isEnding(run.backend)) applyStopRequest(worker, run, run.backend);
@@ -48,15 +52,13 @@ function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContai
   else void finalize(worker, run, { exitCode: null, reason: 'lost' });
 }
 
-async function adoptStarted(worker: WorkerContext, run: Run, container: ListedContainer): Promise<void> {
-  run.containerStarted(container.id);
-  const state = await worker.engine.containers.inspect(container.id);
-  run.useAddress(state?.address ?? run.backend.address?.host);
-  if (run.address !== undefined) {
-    worker.engine.network.addresses.reserve(run.address);
-    await restoreEgressLimit(worker, run, run.address);
-  }
-  if (state?.phase !== 'running') {
+async function adoptStarted(
+  worker: WorkerContext,
+  run: Run,
+  { id, isRunning }: { readonly id: string; readonly isRunning: boolean },
+): Promise<void> {
+  run.containerStarted(id);
+  if (!isRunning) {
     await checkContainer(worker, run);
     return;
   }
@@ -86,8 +88,14 @@ function resumeWaiting(worker: WorkerContext, run: Run): void {
   );
 }
 
-/** Its container runs already: if its service requires a firewall that does not exist, this is only logged. */
-async function restoreEgressLimit(worker: WorkerContext, run: Run, address: string): Promise<void> {
+/**
+ * Keeps the address of an adopted container, and the limit of its egress. If its service requires a firewall that does not exist, this
+ * is only logged: the container may run already.
+ */
+async function restoreAddress(worker: WorkerContext, run: Run, address: string): Promise<void> {
+  // The network of a container that was never started may have been replaced.
+  if (!worker.engine.network.addresses.reserve(address)) return;
+  run.useAddress(address);
   try {
     await worker.firewall.admit(address, run.backend.egress ?? 'open');
   } catch (error) {
