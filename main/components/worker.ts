@@ -33,6 +33,7 @@ export async function startWorker(
           ...(host !== undefined && { host }),
           node: nodeName,
           dataFolder,
+          ownsFolder: !deps.store.isShared,
           openFilesLimit: config.openFilesLimit,
           disguise,
           log,

@@ -61,6 +61,8 @@ export interface EngineOptions {
   readonly disguise: (backend: string) => string;
   /** Default: none; then leftovers of a node that was renamed are not found. */
   readonly dataFolder?: DataFolderIdentity | undefined;
+  /** Whether no other node uses the data folder. Default: false. */
+  readonly ownsFolder?: boolean | undefined;
   /** The limit of open files for each process in a container. */
   readonly openFilesLimit: number;
   readonly log: Log;

@@ -44,9 +44,12 @@ describe.skipIf(why !== undefined)(`leftovers of a replaced data folder ${why ??
   });
 
   /** Opens the engine as a platform does at its start. */
-  async function open(node: string, dataFolder: Partial<DataFolderIdentity> = {}): Promise<Engine> {
+  async function open(
+    node: string,
+    { ownsFolder, ...dataFolder }: Partial<DataFolderIdentity> & { readonly ownsFolder?: boolean } = {},
+  ): Promise<Engine> {
     const all = { place: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...dataFolder };
-    const engine = await openEngine({ ...common, node, dataFolder: all });
+    const engine = await openEngine({ ...common, node, dataFolder: all, ownsFolder });
     opened.push(engine);
     networks.push(engine.network.name);
     return engine;
@@ -83,6 +86,15 @@ describe.skipIf(why !== undefined)(`leftovers of a replaced data folder ${why ??
     const after = await open(newNode(), { place });
     expect(await has(container, before)).toEqual([false, false]);
     expect(await has(await startContainer(after), after)).toEqual([true, true]);
+  });
+
+  it.for(oneOnFirstEngine)('are removed when the only node of the folder was renamed', async () => {
+    const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+    const before = await open(newNode(), { place, id, ownsFolder: true });
+    const container = await startContainer(before);
+    const isAlive = async (asked: string) => asked === id;
+    await open(newNode(), { place, id, isAlive, ownsFolder: true });
+    expect(await has(container, before)).toEqual([false, false]);
   });
 
   it.for(oneOnFirstEngine)('stay while a process uses that folder, even if it was moved', async () => {
