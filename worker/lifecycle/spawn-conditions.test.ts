@@ -3,7 +3,8 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
-import { keys } from '../../model/key.ts';
+import { assign, backends } from '../../model/backend.ts';
+import { keys, leaseMs } from '../../model/key.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
 import { describeWorker, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { eventually, openTestPlatform, polite } from '../testing/test-platform.ts';
@@ -26,6 +27,28 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
     expect((await fixture.platform.get(first)).history.at(-1)).toMatchObject({ terminationReason: 'external' });
     expect(startedAt).toBeGreaterThanOrEqual(endedAt);
     await fixture.platform.end(second);
+  });
+
+  it.concurrent('waits for the previous holder without a limit, if no other process grants leases', async () => {
+    const clock = new ManualClock(new Date());
+    await using other = await openWorkerFixture({}, clock);
+    const { platform } = other;
+    const imageDigest = await platform.images.add(polite);
+    const first = await platform.schedule({ imageDigest, ...(await platform.claim('k')) }, false);
+    await platform.store.update(backends, first, (backend) => assign(backend, 'elsewhere'));
+    const second = await platform.schedule({ imageDigest, ...(await platform.claim('k')), waitsFor: first });
+    await eventually(async () => (await platform.get(second)).node);
+    await clock.advance(2 * leaseMs);
+    const untilReady = async (id: string) =>
+      await eventually(async () => {
+        await clock.advance(20);
+        return (await platform.get(id)).readyAt;
+      });
+    // Every backend that may start has started by then.
+    await untilReady(await platform.schedule({ imageDigest }));
+    expect((await platform.get(second)).status).toBe('scheduled');
+    await platform.declareLost(first);
+    await untilReady(second);
   });
 
   it.concurrent('does not start a backend whose key was assigned to another one', async () => {

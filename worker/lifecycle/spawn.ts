@@ -55,13 +55,18 @@ function beginLoading({ clock }: WorkerContext, run: Run): void {
   void run.write((backend) => advance(backend, 'loading', now));
 }
 
-/** Waits until the previous holder of the key has ended, at most until its last lease has ended: after that it must not act. */
+/**
+ * Waits until the previous holder of the key has ended. If other processes grant leases, waits at most until its last lease has ended:
+ * after that it must not act.
+ */
 async function waitForPredecessor(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   const { waitsFor } = run.backend;
   if (waitsFor === undefined) return;
   onWait();
-  const limit = { clock: worker.clock, ms: leaseMs, signal: run.startUpSignal };
-  await settledWithin(limit, async (signal) => await untilEnded(worker, waitsFor, signal));
+  const ended = async (signal: AbortSignal) => await untilEnded(worker, waitsFor, signal);
+  if (worker.store.isShared)
+    await settledWithin({ clock: worker.clock, ms: leaseMs, signal: run.startUpSignal }, ended);
+  else await ended(run.startUpSignal);
   run.startUpSignal.throwIfAborted();
 }
 

@@ -4,6 +4,7 @@ import { adopt } from './adopt.ts';
 import { removeContainer } from '../lifecycle/remove-container.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ListedContainer } from '../docker/containers.ts';
+import { isEngineError } from '../docker/engine-error.ts';
 import { checkContainer } from '../lifecycle/container-exit.ts';
 import { claimWaiting } from '../scheduling/claim.ts';
 import { applyStopRequest } from '../lifecycle/stop.ts';
@@ -67,13 +68,24 @@ async function findLeftOver(
   return leftOver;
 }
 
-/** Kills leftover containers before any backend is started: a leftover may hold the key of the next backend. */
+/**
+ * Kills leftover containers before any backend is started: a leftover may hold the key of the next backend. So if the engine does not
+ * answer for one of them, throws its `EngineError` after the others.
+ */
 async function killAll(worker: WorkerContext, leftOver: readonly ListedContainer[]): Promise<void> {
+  let unanswered: unknown;
+  const kill = async (id: string) => {
+    await worker.engine.containers.signal(id, 'SIGKILL').catch((error: unknown) => {
+      if (isEngineError(error, 'unavailable')) unanswered ??= error;
+      throw error;
+    });
+  };
   for (const { id, backend, phase } of leftOver) {
     if (phase !== 'running') continue;
     worker.log.warn({ backend, container: id }, 'Killing a leftover container');
-    await logFailure(worker, backend, () => worker.engine.containers.signal(id, 'SIGKILL'));
+    await logFailure(worker, backend, async () => await kill(id));
   }
+  if (unanswered !== undefined) throw unanswered;
 }
 
 /** At the same time: the log of each is read first, and the worker opens when all are removed. */
