@@ -3,17 +3,21 @@ import type { TerminationKind } from '../../contract/statuses.ts';
 import { finalize } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import type { ContainerState } from '../docker/containers.ts';
+import { isEngineError } from '../docker/engine-error.ts';
 import type { Run } from './run.ts';
 
 /**
  * Inspects the container of a run, and finalizes the run if it has exited. Throws if the engine does not answer.
  *
- * @param reportedCode - the exit code from the engine's event, in case the container was removed since
+ * @param reportedCode - if the engine has reported the exit: its code (`null` if unknown), in case the container cannot be inspected
  */
-export async function checkContainer(worker: WorkerContext, run: Run, reportedCode?: number): Promise<void> {
+export async function checkContainer(worker: WorkerContext, run: Run, reportedCode?: number | null): Promise<void> {
   const { container } = run;
   if (!container || run.isFinalizing) return;
-  const state = await worker.engine.containers.inspect(container.id);
+  const state = await worker.engine.containers.inspect(container.id).catch((error: unknown) => {
+    if (reportedCode === undefined || !isEngineError(error, 'refused')) throw error;
+    return undefined;
+  });
   // During the start-up, another container may have replaced it.
   if (run.container?.id !== container.id || state?.phase === 'running' || state?.phase === 'created') return;
   run.processDied();

@@ -14,7 +14,7 @@ const readLimitMs = 60_000;
 export async function removeContainer(worker: WorkerContext, backend: string, container: string): Promise<void> {
   const { containers } = worker.engine;
   // Output that it writes after its log was read would be lost.
-  if ((await containers.inspect(container))?.phase === 'running') await containers.signal(container, 'SIGKILL');
+  await containers.signal(container, 'SIGKILL');
   await keepLog(worker, backend);
   await containers.remove(container);
   await removeOwnMount(worker, backend);

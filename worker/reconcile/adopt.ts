@@ -38,11 +38,17 @@ function hasRun(worker: WorkerContext, id: string): boolean {
 }
 
 async function adoptWith(worker: WorkerContext, run: Run, container: ListedContainer | undefined): Promise<void> {
-  const state = container && (await worker.engine.containers.inspect(container.id));
+  const hasExited = container?.phase === 'exited';
+  const state = container && !hasExited ? await worker.engine.containers.inspect(container.id) : undefined;
   // Also before its start: an earlier worker may have requested that a moment ago.
   if (state?.address !== undefined) await restoreAddress(worker, run, state.address);
-  if (!container || (state ?? container).phase === 'created') adoptUnstarted(worker, run, container);
-  else await adoptStarted(worker, run, { id: container.id, isRunning: state?.phase === 'running' });
+  if (!container || (state ?? container).phase === 'created') {
+    adoptUnstarted(worker, run, container);
+    return;
+  }
+  run.containerStarted(container.id);
+  if (state?.phase === 'running') await adoptRunning(worker, run);
+  else await checkContainer(worker, run, hasExited ? null : undefined);
 }
 
 function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContainer | undefined): void {
@@ -52,16 +58,7 @@ function adoptUnstarted(worker: WorkerContext, run: Run, container: ListedContai
   else void finalize(worker, run, { exitCode: null, reason: 'lost' });
 }
 
-async function adoptStarted(
-  worker: WorkerContext,
-  run: Run,
-  { id, isRunning }: { readonly id: string; readonly isRunning: boolean },
-): Promise<void> {
-  run.containerStarted(id);
-  if (!isRunning) {
-    await checkContainer(worker, run);
-    return;
-  }
+async function adoptRunning(worker: WorkerContext, run: Run): Promise<void> {
   await readOwnImage(worker, run);
   await run.containerLease?.open();
   void keepKey(worker, run, (kind) => stopBackend(worker, run, kind, 'keyexpired'));

@@ -28,9 +28,13 @@ export async function checkExited(worker: WorkerContext): Promise<void> {
 }
 
 async function checkExitedAmong(worker: WorkerContext, containers: readonly ListedContainer[]): Promise<void> {
-  const running = new Set(containers.filter(({ phase }) => phase === 'running').map(({ id }) => id));
+  const phases = new Map(containers.map(({ id, phase }) => [id, phase]));
   for (const run of worker.runs.values()) {
-    if (run.container?.started && !running.has(run.container.id)) await checkContainer(worker, run);
+    const phase = phases.get(run.container?.id ?? '');
+    if (!run.container?.started || phase === 'running') continue;
+    await logFailure(worker, run.id, async () => {
+      await checkContainer(worker, run, phase === 'exited' ? null : undefined);
+    });
   }
 }
 

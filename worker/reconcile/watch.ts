@@ -34,7 +34,7 @@ async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<vo
   const run = worker.runs.get(event.backend);
   if (!run || run.container?.id !== event.container) return;
   if (event.kind === 'died') {
-    await checkContainer(worker, run, event.exitCode);
+    await checkContainer(worker, run, event.exitCode ?? null);
     return;
   }
   // A backend that exceeded its limit ends, whichever process the kernel killed.
