@@ -20,6 +20,8 @@ export interface AccessToken {
   readonly account?: string;
   /** The user that it acts for: it never allows more than this user may do. Absent: it belongs to the account itself. */
   readonly user?: string;
+  /** Of a log-in: when the password was set with which its user logged in. */
+  readonly passwordSetAt?: Date;
   readonly name: string;
   /** The first characters of the secret, by which its owner recognizes it. */
   readonly hint: string;
@@ -123,17 +125,18 @@ function isSecret(text: string): boolean {
 }
 
 type TokenDetails = Pick<AccessToken, 'name' | 'scopes'> &
-  Partial<Pick<AccessToken, 'kind' | 'account' | 'user' | 'services' | 'expiresAt'>>;
+  Partial<Pick<AccessToken, 'kind' | 'account' | 'user' | 'passwordSetAt' | 'services' | 'expiresAt'>>;
 
 /** The document of a token. */
 export function accessTokenDocument(token: string, details: TokenDetails, now: Date): AccessToken {
   const secret = secretOf(token);
-  const { name, scopes, kind, account, user, services, expiresAt } = details;
+  const { name, scopes, kind, account, user, passwordSetAt, services, expiresAt } = details;
   return {
     id: hashToken(secret),
     ...(kind && { kind }),
     ...(account !== undefined && { account }),
     ...(user !== undefined && { user }),
+    ...(passwordSetAt && { passwordSetAt }),
     name,
     hint: secret.slice(0, prefixLength + hintLength),
     scopes,

@@ -4,13 +4,19 @@ import type { Collection } from '../core/store/store.ts';
 import { hashToken } from './access-token.ts';
 import { ApiError } from './api-error.ts';
 
+/** Who confirmed a log-in: a user, in a session that was begun with the password that was set at a time. */
+interface Confirmation {
+  readonly user: string;
+  readonly passwordSetAt?: Date;
+}
+
 export interface CliLogin {
   /** The hash of the token in its URL. */
   readonly id: string;
   /** A description of the program, for the user who confirms the log-in. */
   readonly program: string;
   readonly address: string;
-  readonly confirmed?: { readonly user: string; readonly codeHash: string };
+  readonly confirmed?: Confirmation & { readonly codeHash: string };
   readonly attemptsLeft: number;
   readonly isComplete: boolean;
   readonly endsAt: Date;
@@ -46,9 +52,9 @@ export function newCliLoginCode(): string {
 }
 
 /** Confirms a log-in as a user. A second confirmation replaces the first, and its code. Throws `CliLoginNotFound`. */
-export function confirm(login: CliLogin, user: string, code: string, now: Date): CliLogin {
+export function confirm(login: CliLogin, by: Confirmation, code: string, now: Date): CliLogin {
   assertOpen(login, now);
-  return { ...login, confirmed: { user, codeHash: hashCode(login, code) } };
+  return { ...login, confirmed: { ...by, codeHash: hashCode(login, code) } };
 }
 
 /** Completes a log-in if the code is right, else counts the attempt. Throws `CliLoginNotFound` when it is not open. */

@@ -81,10 +81,12 @@ export function isLogIn(kind: TokenKind): boolean {
   return kind === 'session' || kind === 'cli';
 }
 
-/** Whether a log-in may still be used: a new password of its user ends it. */
+/**
+ * Whether a log-in may still be used: a new password of its user ends it. The log-in names its password by the time at which it was set,
+ * because a log-in that was checked before a change can be written after it.
+ */
 export function isOpenLogIn(token: AccessToken, user: User | undefined, now: Date): boolean {
-  const isBeforePassword = user?.passwordSetAt !== undefined && token.createdAt < user.passwordSetAt;
-  return isUsable(token, now) && !isBeforePassword;
+  return isUsable(token, now) && token.passwordSetAt?.getTime() === user?.passwordSetAt?.getTime();
 }
 
 /** What a token allows in an account, or `undefined` if nothing. An administrator may do everything in every account. */

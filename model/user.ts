@@ -8,7 +8,7 @@ export interface User {
   readonly id: string;
   /** The hash of the password with its parameters. Absent until the user has set one. */
   readonly passwordHash?: string;
-  /** Log-ins from before this time have ended. */
+  /** Log-ins with an earlier password have ended. */
   readonly passwordSetAt?: Date;
   /** Whether the user administrates the platform: creates accounts and users, and counts as owner of every account. */
   readonly isAdmin: boolean;

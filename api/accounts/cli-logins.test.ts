@@ -73,6 +73,15 @@ describe('the log-in of a command line', () => {
     expect((await complete(token, code)).body.error.code).toBe('CliLoginNotFound');
   });
 
+  test('cannot be completed after its user has set a new password', async () => {
+    await addUser(api, 'bob@example.com', 'acme', 'member');
+    const token = await begin();
+    const browser = await logIn(api, 'bob@example.com');
+    const code = await confirm(token, browser.cookie);
+    await browser.post('/v2/user/password', { current_password: password, new_password: 'another good password' });
+    expect((await complete(token, code)).body.error.code).toBe('CliLoginNotFound');
+  });
+
   test('cannot be completed before it was confirmed', async () => {
     const token = await begin();
     expect((await complete(token, '')).status).toBe(403);

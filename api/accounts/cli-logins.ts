@@ -22,6 +22,8 @@ import {
   noCliLogin,
 } from '../../model/cli-login.ts';
 import type { CliLogin } from '../../model/cli-login.ts';
+import { isOpenLogIn } from '../../model/permissions.ts';
+import type { Permissions } from '../../model/permissions.ts';
 import { users } from '../../model/user.ts';
 import { answer } from '../app.ts';
 import type { Api } from '../dependencies.ts';
@@ -86,7 +88,7 @@ export const cliLoginEndpoints = [
     if (!login?.isComplete || !login.confirmed) {
       throw new ApiError('Forbidden', 'The code is wrong, type the one that the page in the browser shows');
     }
-    return await cliSession(api, login.confirmed.user, login, now);
+    return await cliSession(api, login, now);
   }),
 ];
 
@@ -98,22 +100,35 @@ export async function openCliLogin(api: Api, token: string): Promise<CliLogin> {
   return login;
 }
 
-/** Confirms a log-in as a user. Returns the code that the person types into the command line. Throws `CliLoginNotFound`. */
-export async function confirmCliLogin(api: Api, token: string, user: string): Promise<string> {
+/** Confirms a log-in in a session. Returns the code that the person types into the command line. Throws `CliLoginNotFound`. */
+export async function confirmCliLogin(api: Api, token: string, session: Permissions): Promise<string> {
   const { id } = await openCliLogin(api, token);
+  const { user = '' } = session;
+  const { passwordSetAt } = (await api.store.get(accessTokens, session.token)) ?? {};
+  const by = { user, ...(passwordSetAt && { passwordSetAt }) };
   const now = await api.store.now();
   const code = newCliLoginCode();
-  await api.store.update(cliLogins, id, (current) => confirm(current, user, code, now));
+  await api.store.update(cliLogins, id, (current) => confirm(current, by, code, now));
   await api.bus.publish(cliLoginConfirmed, { login: id });
   return code;
 }
 
-async function cliSession(api: Api, user: string, { program }: CliLogin, now: Date) {
+/** Creates the token of a completed log-in. Throws `CliLoginNotFound` if the user has a new password since, or is disabled. */
+async function cliSession(api: Api, { program, confirmed }: CliLogin, now: Date) {
+  const { user = '', passwordSetAt } = confirmed ?? {};
   const known = await api.store.get(users, user);
-  if (!known || known.disabledAt) throw noCliLogin();
   const secret = newSecret('cli');
   const expiresAt = new Date(now.getTime() + cliTokenMs);
-  const document = accessTokenDocument(secret, { kind: 'cli', user, name: program, scopes, expiresAt }, now);
+  const details = {
+    kind: 'cli',
+    user,
+    name: program,
+    scopes,
+    expiresAt,
+    ...(passwordSetAt && { passwordSetAt }),
+  } as const;
+  const document = accessTokenDocument(secret, details, now);
+  if (!known || known.disabledAt || !isOpenLogIn(document, known, now)) throw noCliLogin();
   await api.store.insert(accessTokens, document);
   return {
     uuid: publicTokenId(document),

@@ -12,6 +12,7 @@ import {
 import type { AccessToken } from '../../model/access-token.ts';
 import { addAdministrator } from '../../model/administrators.ts';
 import { ApiError } from '../../model/api-error.ts';
+import type { Permissions } from '../../model/permissions.ts';
 import { noUser, userId, users, withPassword } from '../../model/user.ts';
 import type { User } from '../../model/user.ts';
 import type { Api } from '../dependencies.ts';
@@ -25,6 +26,7 @@ const sessionSeconds = 14 * 24 * 60 * 60;
 export interface Session {
   readonly user: User;
   readonly token: AccessToken;
+  readonly permissions: Permissions;
   /** The headers that set the cookies of the browser. */
   readonly cookies: readonly string[];
 }
@@ -44,17 +46,31 @@ export async function checkPassword(
   });
 }
 
-/** Begins a session with a new secret, and ends the previous session of the browser. */
+/**
+ * Begins a session with a new secret, and ends the previous session of the browser. Throws `Unauthorized` if the user's password was
+ * changed after it was checked.
+ */
 export async function beginSession(api: Api, request: IncomingMessage, user: User): Promise<Session> {
   await endSession(api, request);
   const now = await api.store.now();
   const secret = newSecret('session');
   const expiresAt = new Date(now.getTime() + sessionSeconds * 1000);
   const name = (request.headers['user-agent'] ?? 'browser').slice(0, 100);
-  const token = accessTokenDocument(secret, { kind: 'session', user: user.id, name, scopes, expiresAt }, now);
+  const { id, passwordSetAt } = user;
+  const details = {
+    kind: 'session',
+    user: id,
+    name,
+    scopes,
+    expiresAt,
+    ...(passwordSetAt && { passwordSetAt }),
+  } as const;
+  const token = accessTokenDocument(secret, details, now);
   await api.store.insert(accessTokens, token);
-  const cookies = [newSessionCookie(secret, sessionSeconds), deviceCookie(api, request, user.id)];
-  return { user, token, cookies };
+  const permissions = await api.tokens.permissionsOf(token.id);
+  if (!permissions) throw new ApiError('Unauthorized', 'The password has just been changed, log in again');
+  const cookies = [newSessionCookie(secret, sessionSeconds), deviceCookie(api, request, id)];
+  return { user, token, permissions, cookies };
 }
 
 /** Ends the session of a browser, if it has one. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { accessTokenDocument, accessTokens, newSecret, publicTokenId } from '../../model/access-token.ts';
+import { users } from '../../model/user.ts';
 import { addUser, logIn } from '../testing/people.ts';
 import { openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
@@ -14,10 +15,11 @@ beforeAll(async () => {
 afterAll(async () => await api[Symbol.asyncDispose]());
 
 /** Adds a completed log-in of a command line. */
-async function addCommandLine(user: string, fields: { expiresAt?: Date; createdAt?: Date } = {}) {
+async function addCommandLine(user: string, fields: { expiresAt?: Date; createdAt?: Date; passwordSetAt?: Date } = {}) {
   const { createdAt = new Date(), ...rest } = fields;
+  const { passwordSetAt = createdAt } = (await api.store.get(users, user)) ?? {};
   const secret = newSecret('cli');
-  const about = { kind: 'cli', user, name: 'jamsocket-cli/0.10.7', scopes: ['read'], ...rest } as const;
+  const about = { kind: 'cli', user, name: 'jamsocket-cli/0.10.7', scopes: ['read'], passwordSetAt, ...rest } as const;
   const document = accessTokenDocument(secret, about, createdAt);
   await api.store.insert(accessTokens, document);
   return { secret, uuid: publicTokenId(document) };
@@ -28,8 +30,7 @@ test('a user lists the open log-ins, newest first, without those of other users'
   await logIn(api, 'eve@example.com');
   const day = 86_400_000;
   await addCommandLine('ada@example.com', { createdAt: new Date(Date.now() - 5), expiresAt: new Date(Date.now() - 1) });
-  const beforePassword = { createdAt: new Date(Date.now() - day), expiresAt: new Date(Date.now() + day) };
-  await addCommandLine('ada@example.com', beforePassword);
+  await addCommandLine('ada@example.com', { passwordSetAt: new Date(Date.now() - day) });
   const { uuid } = await addCommandLine('ada@example.com', { createdAt: new Date(Date.now() + 1) });
   const { status, body } = await browser.get(path);
   const times = { created_at: expect.any(String), last_used_at: null };

@@ -7,7 +7,7 @@ import { BodyError } from '../../core/http/json-bodies.ts';
 import { escapeHtml, htmlPage, inlineSource, pageHeaders } from '../../core/http/page.ts';
 import { ApiError } from '../../model/api-error.ts';
 import type { Mounted } from '../app.ts';
-import { sessionUser } from '../access.ts';
+import { sessionPermissions, sessionUser } from '../access.ts';
 import type { Api } from '../dependencies.ts';
 import { confirmCliLogin, openCliLogin } from './cli-logins.ts';
 import { beginSession, checkPassword, endSession } from './log-in.ts';
@@ -67,9 +67,9 @@ function mountPages(app: Express, api: Api): void {
   });
   post('/cli-login/:token', async ({ request, response }) => {
     assertOwnPage(request, api.urls.api);
-    const user = await sessionUser(api, request);
-    if (user === undefined) throw new ApiError('Unauthorized', 'You are not logged in any more, open the link again');
-    sendPage(response, 200, codePage(await confirmCliLogin(api, String(request.params['token']), user)));
+    const session = await sessionPermissions(api, request);
+    if (!session) throw new ApiError('Unauthorized', 'You are not logged in any more, open the link again');
+    sendPage(response, 200, codePage(await confirmCliLogin(api, String(request.params['token']), session)));
   });
 }
 

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { upsert } from '../../core/store/upsert.ts';
 import { attemptBuckets } from '../../model/attempts.ts';
 import { addSetupCode, setUp } from '../../model/setup.ts';
-import { users } from '../../model/user.ts';
+import { users, withPassword } from '../../model/user.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
 import { openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
@@ -117,6 +118,27 @@ describe('sessions', () => {
     expect((await tryLogIn(api, 'bob@example.com', password)).status).toBe(401);
     expect((await tryLogIn(api, 'bob@example.com', 'another good password')).status).toBe(200);
   });
+});
+
+test('a log-in that is being checked while the user sets a new password fails', async () => {
+  let meanwhile: (() => Promise<unknown>) | undefined;
+  await using changing = await openTestApi({
+    storeOf: (store) =>
+      steered(store, {
+        onCall: async ({ method, collection, run }) => {
+          const result = await run();
+          const change = `${method} ${collection}` === 'get users' ? meanwhile : undefined;
+          if (change) meanwhile = undefined;
+          await change?.();
+          return result;
+        },
+      }),
+  });
+  await addUser(changing, 'ada@example.com', 'acme', 'member');
+  meanwhile = async () =>
+    await changing.store.update(users, 'ada@example.com', (user) => withPassword(user, 'x', new Date()));
+  const reply = await tryLogIn(changing, 'ada@example.com', password);
+  expect([reply.status, reply.headers.get('set-cookie')]).toEqual([401, null]);
 });
 
 describe('failed log-ins', () => {

@@ -18,7 +18,7 @@ export const sessionEndpoints = [
     const user = await checkPassword(api, request, { email: body.user_email, password: body.password });
     const session = await beginSession(api, request, user);
     response.setHeader('set-cookie', session.cookies);
-    return await presentSession(api, session);
+    return presentSession(session);
   }),
   answer(endpoints.changePassword, async (api, { body, caller, request }) => {
     const { user = '' } = caller.permissions;
@@ -58,13 +58,12 @@ export async function acceptInvitation(api: Api, request: IncomingMessage, given
   });
 }
 
-async function presentSession(api: Api, { user, token }: Session) {
-  const permissions = await api.tokens.permissionsOf(token.id);
+function presentSession({ user, token, permissions }: Session) {
   return {
     uuid: publicTokenId(token),
     user_email: user.id,
     user_is_admin: user.isAdmin,
-    accounts: permissions?.accounts.map(({ account }) => account) ?? [],
+    accounts: permissions.accounts.map(({ account }) => account),
     expires_at: token.expiresAt?.toISOString(),
   };
 }
