@@ -4,6 +4,7 @@ import { allEndpoints } from '../contract/all-endpoints.ts';
 import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint } from '../contract/endpoint.ts';
 import { serviceErrors } from '../contract/errors.ts';
+import type { ServiceErrorCode } from '../contract/errors.ts';
 import type { ImageObject } from '../contract/service.ts';
 import { clientAddress } from '../core/http/client-address.ts';
 import { requestId } from '../core/http/request-id.ts';
@@ -39,9 +40,12 @@ interface AuditedCall {
   readonly request: IncomingMessage;
 }
 
+/** Refusals of anonymous requests that nothing limits. Their records would fill the store. */
+const unlimited: ReadonlySet<ServiceErrorCode> = new Set(['TooManyRequests', 'CliLoginNotFound']);
+
 /**
  * Runs the handler of a request, and records the request if it changes something. The record is written before the handler runs, so
- * that no change lacks one, and gets the status afterwards.
+ * that no change lacks one, and gets the status afterwards. A request without a token is recorded as `recordedAfterwards` does.
  */
 export function audited<Audited extends AuditedCall>(
   api: Api,
@@ -51,17 +55,44 @@ export function audited<Audited extends AuditedCall>(
 ): Promise<unknown> {
   const action = namesOfEndpoints.get(endpoint);
   if (endpoint.method === 'GET' || action === undefined || unrecorded.has(action)) return handle(api, call);
-  return recorded(api, endpoint, { action, call, handle: async () => await handle(api, call) });
+  const recording = { action, call, status: endpoint.status, handle: async () => await handle(api, call) };
+  return endpoint.access === 'proof' ? recordedAfterwards(api, recording) : recorded(api, endpoint, recording);
 }
 
-interface Recorded {
+/** A request that is recorded, and the status of its answer if the handler succeeds. */
+interface Recorded<Result> {
   readonly action: string;
   readonly call: AuditedCall;
-  readonly handle: () => Promise<unknown>;
+  readonly status: number;
+  readonly handle: () => Promise<Result>;
 }
 
-async function recorded(api: Api, endpoint: Endpoint, { action, call, handle }: Recorded): Promise<unknown> {
-  const record = await recordOf(api, endpoint, action, call);
+/**
+ * Runs a handler, and then records the request unless it was refused before it was counted (`unlimited`), so that the limits of
+ * log-ins limit the records as well. Fails if the request cannot be recorded.
+ */
+export async function recordedAfterwards<Result>(
+  api: Api,
+  { action, call, status, handle }: Recorded<Result>,
+): Promise<Result> {
+  const record = async (outcome: number) => {
+    const written = await recordOf(api, action, call);
+    if (written) await api.store.insert(auditRecords, withStatus(written, outcome));
+  };
+  const result = await handle().catch(async (error: unknown) => {
+    if (!(error instanceof ApiError && unlimited.has(error.code))) await record(statusOf(error));
+    throw error;
+  });
+  await record(status);
+  return result;
+}
+
+async function recorded(
+  api: Api,
+  endpoint: Endpoint,
+  { action, call, status: succeeded, handle }: Recorded<unknown>,
+): Promise<unknown> {
+  const record = await recordOf(api, action, call);
   if (!record) return await handle();
   await api.store.insert(auditRecords, record);
   // The response reports the outcome of the handler, even if the status cannot be recorded.
@@ -74,11 +105,15 @@ async function recorded(api: Api, endpoint: Endpoint, { action, call, handle }: 
       );
   };
   const result = await handle().catch(async (error: unknown) => {
-    await complete(error instanceof ApiError ? serviceErrors[error.code].status : 500);
+    await complete(statusOf(error));
     throw error;
   });
-  await complete(endpoint.status, endpoint.archive === 'request' ? imageIn(result) : {});
+  await complete(succeeded, endpoint.archive === 'request' ? imageIn(result) : {});
   return result;
+}
+
+function statusOf(error: unknown): number {
+  return error instanceof ApiError ? serviceErrors[error.code].status : 500;
 }
 
 /** The image in an uploaded archive, known only after the archive was read. */
@@ -89,7 +124,6 @@ function imageIn(result: unknown): object {
 
 async function recordOf(
   api: Api,
-  endpoint: Endpoint,
   action: string,
   { parameters, body, caller, request }: AuditedCall,
 ): Promise<AuditRecord | undefined> {
@@ -97,7 +131,7 @@ async function recordOf(
   const account = await accountOf(api, parameters as Readonly<Record<string, string>>, caller);
   // A request to an account in which the caller has no rights is rejected, and does not concern that account.
   if (account === undefined) return undefined;
-  const isByToken = needsToken(endpoint.access);
+  const isByToken = needsToken(caller.access);
   const email = emailIn(body);
   return newAuditRecord({
     account,

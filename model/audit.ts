@@ -1,4 +1,4 @@
-/** The audit: a record of each request that changes something, written before the change and completed after it. */
+/** The audit: a record of each request that changes something. Most are written before the change and completed after it. */
 import { randomBytes } from 'node:crypto';
 import type { Collection } from '../core/store/store.ts';
 

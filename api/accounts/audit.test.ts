@@ -59,6 +59,32 @@ test('reads, connects, and requests that are rejected before they are handled ar
   expect(await newest()).toEqual([before]);
 });
 
+test('an anonymous request costs one record, and none if no limit has counted it', async () => {
+  const writes: string[] = [];
+  await using counted = await openTestApi({
+    storeOf: (store) =>
+      steered(store, {
+        onCall: async ({ method, collection, run }) => {
+          if (collection === 'audit') writes.push(method);
+          return await run();
+        },
+      }),
+  });
+  const send = async (path: string, body: object) =>
+    (await counted.call('POST', path, { headers: ownPage, body: JSON.stringify(body) })).status;
+  const wrong = { user_email: 'Olga@example.com', password: 'wrong' };
+  writes.length = 0;
+  expect(await send('/v2/session', wrong)).toBe(401);
+  expect(writes).toEqual(['insert']);
+  const [record] = await counted.store.find(auditRecords, { index: 'byAccount', equals: { account: '' } });
+  expect(record).toMatchObject({ action: 'logIn', user: 'olga@example.com', status: 401 });
+  for (let i = 0; i < 9; i += 1) await send('/v2/session', wrong);
+  writes.length = 0;
+  expect(await send('/v2/session', wrong)).toBe(429);
+  expect(await send(`/cli-login/${'a'.repeat(43)}/complete`, { code: '000000' })).toBe(404);
+  expect(writes).toEqual([]);
+});
+
 test('no secret is recorded', async () => {
   const fresh = await logIn(api, 'olga@example.com');
   await fresh.post('/v2/user/password', { current_password: password, new_password: 'another good password' });
