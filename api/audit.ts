@@ -33,7 +33,8 @@ const unrecorded = new Set([
 
 const namesOfEndpoints = new Map(Object.entries(allEndpoints).map(([name, endpoint]) => [endpoint, name]));
 
-interface AuditedCall {
+/** What a record needs of a request. */
+export interface AuditedCall {
   readonly parameters: unknown;
   readonly body: unknown;
   readonly caller: Caller;

@@ -448,7 +448,7 @@ export type AccountLimits = {
 
 export type AuditRecord = {
   time: Timestamp;
-  /** The operation, by its `operationId` in this document; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob` */
+  /** The operation, by its `operationId` in this document; on a page, also `confirmCliLogin`; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob` */
   action: string;
   /** The target of the operation, and its settings */
   details: {

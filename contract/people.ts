@@ -204,7 +204,7 @@ export const auditObject = z
     time: timestamp,
     action: z.string().meta({
       description:
-        'The operation, by its `operationId` in this document; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob`',
+        'The operation, by its `operationId` in this document; on a page, also `confirmCliLogin`; at the registry: `pushManifest`, `deleteManifest`, `deleteTag`, `deleteBlob`',
       examples: ['createService'],
     }),
     details: z.record(z.string(), z.unknown()).meta({ description: 'The target of the operation, and its settings' }),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditRecords } from '../../model/audit.ts';
+import { addSetupCode } from '../../model/setup.ts';
 import { addAdmin, addUser, logIn, ownPage, password } from '../testing/people.ts';
 import type { Browser } from '../testing/people.ts';
 import { steered, unreachableWhile } from '../../test/kit/ports/steered.ts';
@@ -83,6 +84,38 @@ test('an anonymous request costs one record, and none if no limit has counted it
   expect(await send('/v2/session', wrong)).toBe(429);
   expect(await send(`/cli-login/${'a'.repeat(43)}/complete`, { code: '000000' })).toBe(404);
   expect(writes).toEqual([]);
+});
+
+test('the pages for logging in are recorded like their endpoints', async () => {
+  await using fresh = await openTestApi();
+  await addSetupCode(fresh.store, 'aaaaa', 'acme');
+  const send = async (path: string, fields: Record<string, string>, cookie = '') => {
+    const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded', cookie };
+    return await fresh.call('POST', path, { headers, body: new URLSearchParams(fields).toString() });
+  };
+  const root = { user_email: 'root@example.com', password };
+  await send('/setup', { ...root, code: 'aaaaa' });
+  await send('/invitation', { ...root, code: 'wrong' });
+  await send('/login', { ...root, password: 'wrong' });
+  const cookie = (await send('/login', root)).headers.get('set-cookie')?.split(';')[0];
+  const { token } = (await fresh.call('POST', '/cli-login', { headers: ownPage, body: '{}' })).body;
+  expect((await send(`/cli-login/${token}`, {}, cookie)).status).toBe(200);
+  expect((await send(`/cli-login/${'a'.repeat(43)}`, {}, cookie)).status).toBe(404);
+  expect((await send('/logout', {}, cookie)).status).toBe(303);
+  await send('/logout', {});
+  const records = await fresh.store.find(auditRecords, { index: 'byAccount', equals: { account: '' } });
+  const outcomes = records.map(({ action, user, status }) => [action, user, status]);
+  expect(outcomes).toEqual([
+    ['setUp', 'root@example.com', 200],
+    ['acceptInvitation', 'root@example.com', 403],
+    ['logIn', 'root@example.com', 401],
+    ['logIn', 'root@example.com', 200],
+    ['beginCliLogin', undefined, 200],
+    ['confirmCliLogin', 'root@example.com', 200],
+    ['logOut', 'root@example.com', 200],
+  ]);
+  expect(records.at(-1)?.details).toEqual({ uuid: records.at(-1)?.token });
+  expect(JSON.stringify(records)).not.toMatch(new RegExp(`${password}|aaaaa|berth_`));
 });
 
 test('no secret is recorded', async () => {

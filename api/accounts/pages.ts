@@ -5,9 +5,14 @@ import { invitationRequest, logInRequest, setUpRequest } from '../../contract/pe
 import { serviceErrors } from '../../contract/errors.ts';
 import { BodyError } from '../../core/http/json-bodies.ts';
 import { escapeHtml, htmlPage, inlineSource, pageHeaders } from '../../core/http/page.ts';
+import { publicTokenId } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
+import type { Permissions } from '../../model/permissions.ts';
 import type { Mounted } from '../app.ts';
-import { sessionPermissions, sessionUser } from '../access.ts';
+import { anonymous, sessionPermissions, sessionUser } from '../access.ts';
+import type { Caller } from '../access.ts';
+import { recordedAfterwards } from '../audit.ts';
+import type { AuditedCall } from '../audit.ts';
 import type { Api } from '../dependencies.ts';
 import { confirmCliLogin, openCliLogin } from './cli-logins.ts';
 import { beginSession, checkPassword, endSession } from './log-in.ts';
@@ -34,27 +39,40 @@ function mountPages(app: Express, api: Api): void {
   });
   post('/login', async ({ request, response, form }) => {
     const next = nextOf(form['next']);
-    const { user_email: email, password } = logInRequest.parse(pick(form, ['user_email', 'password']));
-    const session = await beginSession(api, request, await checkPassword(api, request, { email, password }));
+    const body = logInRequest.parse(pick(form, ['user_email', 'password']));
+    const { user_email: email, password } = body;
+    const session = await recordedForm(api, { action: 'logIn', request, body }, async () =>
+      beginSession(api, request, await checkPassword(api, request, { email, password })),
+    );
     response.setHeader('set-cookie', session.cookies);
     response.redirect(303, next ?? '/login');
   });
   post('/logout', async ({ request, response }) => {
     assertOwnPage(request, api.urls.api);
-    await endSession(api, request);
+    const session = await sessionPermissions(api, request);
+    const parameters = session && { uuid: publicTokenId({ id: session.token }) };
+    const end = async () => await endSession(api, request);
+    await (session ? recordedForm(api, { action: 'logOut', request, session, parameters }, end) : end());
     response.setHeader('set-cookie', noSessionCookie);
     response.redirect(303, '/login');
   });
   get('/setup', (_request, response) => sendPage(response, 200, setUpPage()));
   post('/setup', async ({ request, response, form }) => {
-    await setUpWith(api, request, setUpRequest.parse(form));
+    const body = setUpRequest.parse(form);
+    await recordedForm(api, { action: 'setUp', request, body }, async () => await setUpWith(api, request, body));
     response.redirect(303, '/login');
   });
   get('/invitation', (_request, response) => sendPage(response, 200, invitationPage()));
   post('/invitation', async ({ request, response, form }) => {
-    await acceptInvitation(api, request, invitationRequest.parse(form));
+    const body = invitationRequest.parse(form);
+    const accept = async () => await acceptInvitation(api, request, body);
+    await recordedForm(api, { action: 'acceptInvitation', request, body }, accept);
     response.redirect(303, '/login');
   });
+  mountCliLoginPages(app, api);
+}
+
+function mountCliLoginPages(app: Express, api: Api): void {
   app.get('/cli-login/:token', async (request, response) => {
     const { token } = request.params;
     const user = await sessionUser(api, request);
@@ -65,12 +83,15 @@ function mountPages(app: Express, api: Api): void {
         sendPage(response, 200, confirmPage(user, await openCliLogin(api, token))),
       );
   });
-  post('/cli-login/:token', async ({ request, response }) => {
+  const confirmIn = async ({ request, response }: FormRequest) => {
     assertOwnPage(request, api.urls.api);
     const session = await sessionPermissions(api, request);
     if (!session) throw new ApiError('Unauthorized', 'You are not logged in any more, open the link again');
-    sendPage(response, 200, codePage(await confirmCliLogin(api, String(request.params['token']), session)));
-  });
+    const confirm = async () => await confirmCliLogin(api, String(request.params['token']), session);
+    const code = await recordedForm(api, { action: 'confirmCliLogin', request, session }, confirm);
+    sendPage(response, 200, codePage(code));
+  };
+  app.post('/cli-login/:token', formHandler(api, confirmIn));
 }
 
 interface FormRequest {
@@ -89,6 +110,23 @@ function formHandler(api: Api, handle: Handle): RequestHandler {
       await handle({ request, response, form: form as Record<string, string> });
     });
   };
+}
+
+interface RecordedForm extends Pick<AuditedCall, 'request'>, Partial<Pick<AuditedCall, 'body' | 'parameters'>> {
+  /** The endpoint that does the same, if there is one. */
+  readonly action: string;
+  /** Absent: the form itself proves who the user is. */
+  readonly session?: Permissions;
+}
+
+/** Does the work of a form, and records it like the request to an endpoint. */
+async function recordedForm<Result>(
+  api: Api,
+  { action, request, session, parameters = {}, body = {} }: RecordedForm,
+  handle: () => Promise<Result>,
+): Promise<Result> {
+  const caller: Caller = session ? { access: 'login', permissions: session } : anonymous;
+  return await recordedAfterwards(api, { action, call: { parameters, body, caller, request }, status: 200, handle });
 }
 
 /** Shows a page for a problem that the user can solve. Rethrows other errors. */
