@@ -21,6 +21,8 @@ const maxRemembered = 10_000;
 /** Running backends: counted in the store, plus those that this process has spawned since. */
 interface Running {
   count: number;
+  /** The keys of those that this process has spawned. Of concurrent connects to one key, only one spawns a backend. */
+  readonly keys: Set<string>;
 }
 
 interface LimitDeps {
@@ -67,14 +69,15 @@ export class AccountLimiter {
     );
   }
 
-  /** Counts a backend that is about to be spawned. Throws `TooManyBackends`. */
-  async admitBackend(account: string): Promise<void> {
+  /** Counts a backend that is about to be spawned, at most once for a key. Throws `TooManyBackends`. */
+  async admitBackend(account: string, key?: string): Promise<void> {
     const { runningBackends } = await this.limitsOf(account);
     if (runningBackends === 0) return;
     const running = await this.#running.get(account, async () => {
       const live = { index: 'byAccount', equals: { account, live: true }, limit: runningBackends } as const;
-      return { count: (await this.#deps.store.find(backends, live)).length };
+      return { count: (await this.#deps.store.find(backends, live)).length, keys: new Set() };
     });
+    if (key !== undefined && running.keys.has(key)) return;
     if (running.count >= runningBackends) {
       throw new ApiError(
         'TooManyBackends',
@@ -83,6 +86,7 @@ export class AccountLimiter {
       );
     }
     running.count += 1;
+    if (key !== undefined) running.keys.add(key);
   }
 
   #bucketsFor(perSecond: number): TokenBuckets {

@@ -1,6 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { becomeTerminated, backends } from '../../model/backend.ts';
+import { keys } from '../../model/key.ts';
+import { images } from '../../model/image.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { addAdmin, logIn } from '../testing/people.ts';
 import { connectPath, openTestApi } from '../testing/test-api.ts';
 
@@ -52,6 +55,53 @@ test('an account cannot exceed its limit of running backends, with keys or witho
   const now = performance.now.bind(performance);
   using _aSecondLater = vi.spyOn(performance, 'now').mockImplementation(() => now() + 1_000);
   expect((await api.post(connectPath)).status).toBe(200);
+});
+
+test('parallel connects to one new key connect to one backend, the last one that the account can run', async () => {
+  const { promise: allHaveRead, resolve } = Promise.withResolvers<void>();
+  let reads = 0;
+  await using api = await openTestApi({
+    accountLimits: { connectsPerSecond: 0, runningBackends: 1 },
+    storeOf: (store) =>
+      steered(store, {
+        onCall: async ({ method, collection, run }) => {
+          if (collection === keys.name && method === 'insert') await allHaveRead;
+          const result = await run();
+          if (collection === keys.name && method === 'get' && (reads += 1) === 5) resolve();
+          return result;
+        },
+      }),
+  });
+  const connects = Array.from({ length: 5 }, async () => await api.post(connectPath, { key: 'room' }));
+  const replies = await Promise.all(connects);
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  expect(new Set(replies.map(({ body }) => body.backend_id)).size).toBe(1);
+});
+
+test('a connect finds the backend that another process has spawned for its key since it was read as free', async () => {
+  let meanwhile: (() => Promise<void>) | undefined;
+  await using api = await openTestApi({
+    accountLimits: { connectsPerSecond: 0, runningBackends: 1 },
+    storeOf: (store) =>
+      steered(store, {
+        onCall: async ({ collection, run }) => {
+          const spawnOther = collection === images.name ? meanwhile : undefined;
+          if (spawnOther) meanwhile = undefined;
+          await spawnOther?.();
+          return await run();
+        },
+      }),
+  });
+  let other: unknown;
+  const now = performance.now.bind(performance);
+  using clock = vi.spyOn(performance, 'now');
+  meanwhile = async () => {
+    other = (await api.post(connectPath, { key: 'room' })).body.backend_id;
+    // This process counts again, as it would for a backend of another one.
+    clock.mockImplementation(() => now() + 1_000);
+  };
+  const { status, body } = await api.post(connectPath, { key: 'room' });
+  expect([status, body.spawned, body.backend_id]).toEqual([200, false, other]);
 });
 
 test.each([

@@ -60,7 +60,7 @@ export async function spawn(
   const plan = planSpawn(api.rules, config, { settings: service.settings, generation: older?.generation });
   const now = await api.store.now();
   const imageDigest = await imageToSpawn(api, { service, environment, config, now });
-  await api.limits.admitBackend(service.account);
+  if (!(await isAdmitted(api, service.account, claim))) return undefined;
   const id = newBackendId(now);
   const key = claim && (await claimKey(api, claim, id, now));
   if (claim && key?.backend !== id) return undefined;
@@ -101,6 +101,20 @@ export async function spawn(
   await notify(api, clusterQueue(backend.cluster), spawnJob, { backend: id });
   api.recordSpawn(service.id, environment.name, now);
   return { backend, address: { token, form }, spawned: true };
+}
+
+/**
+ * Counts the backend among those of its account. Returns false if another request has claimed the key meanwhile, whose backend may be
+ * the last one that the account can run. Throws `TooManyBackends`.
+ */
+async function isAdmitted(api: Api, account: string, claim: Claim | undefined): Promise<boolean> {
+  try {
+    await api.limits.admitBackend(account, claim?.id);
+    return true;
+  } catch (error) {
+    if (claim && (await api.store.get(keys, claim.id))?.fencingToken !== claim.seen?.fencingToken) return false;
+    throw error;
+  }
 }
 
 /** Claims a key, unless it was assigned or renewed since it was read. Then it returns the key as it is. */
