@@ -4,6 +4,7 @@
  * resumes.
  */
 import { expect, test, vi } from 'vitest';
+import { silentLog } from '../../core/log/log.ts';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { collect, advanceUntilDone } from '../../test/kit/registry/garbage-collection.ts';
 import { testDrivers } from '../../test/kit/servers/drivers.ts';
@@ -90,7 +91,7 @@ async function freezeAt(
     const realNow = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => realNow() + frozenMs);
   };
-  const parts = { store: withPauses(store, freeze), blobs: withPauses(blobs, freeze) };
+  const parts = { store: withPauses(store, freeze), blobs: withPauses(blobs, freeze), log: silentLog() };
   // The lease has its own clock, which is frozen, too.
   const lease = await acquireLeaderLease({ store, clock: new ManualClock(clock.now()) }, () => {});
   if (!lease) throw new Error('Another collector has the lease');

@@ -1,4 +1,6 @@
 /** When the bytes of a blob are removed, and when they stay. */
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { collect } from '../../test/kit/registry/garbage-collection.ts';
 import { pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
@@ -63,6 +65,28 @@ test('a removal that a crash interrupted is finished at the next start', async (
   await registry.restart();
   await expect.poll(async () => await registry.store.get(tombstones, digest)).toBeUndefined();
   expect(await blobCount(registry)).toBe(0);
+});
+
+test('a blob that cannot be removed does not keep others from being removed, and stays marked', async () => {
+  await using opened = await openGcFixture();
+  const { registry } = opened;
+  const { digest } = await pushBlob(registry, repository, 'stuck');
+  const other = await pushBlob(registry, repository, 'removable');
+  for (const each of [digest, other.digest]) {
+    await registry.as(`/v2/${repository}/blobs/${each}`, { method: 'DELETE' });
+    await registry.store.insert(tombstones, { id: each, state: 'deleting', at: new Date() });
+  }
+  const folder = registry.folder ?? '';
+  const file = (await readdir(folder, { recursive: true })).find((name) => digest.endsWith(basename(name))) ?? '';
+  const path = join(folder, file);
+  await rm(path);
+  await mkdir(path);
+  expect((await collect(registry)).summary.removed.blobs).toBe(1);
+  expect(await registry.store.get(tombstones, other.digest)).toBeUndefined();
+  expect(await registry.store.get(tombstones, digest)).toMatchObject({ state: 'deleting' });
+  expect(registry.logLines.join('')).toContain(digest);
+  const events = registry.collector.verify({ repair: true }, new AbortController().signal);
+  expect((await Array.fromAsync(events)).at(-1)).toMatchObject({ type: 'verified' });
 });
 
 test('a repair first finishes a removal that a crash interrupted, so that a push does not wait for its end', async () => {

@@ -7,7 +7,7 @@
  * tombstone that the next garbage collection, or a push that finds it, processes. A collector that was frozen meanwhile and
  * resumes in the middle finds bytes of another generation and a tombstone of another holder, and leaves both.
  */
-import type { Blobs } from '../../core/blobs/blobs.ts';
+import { StoreError } from '../../core/store/store.ts';
 import type { Store } from '../../core/store/store.ts';
 import { insertIfAbsent } from '../../core/store/upsert.ts';
 import { blobLinks, tombstones } from '../content/documents.ts';
@@ -16,9 +16,7 @@ import type { BlobTotals } from './events.ts';
 import type { GcRun } from './gc-run.ts';
 import type { LeaderLease } from './leader-lease.ts';
 
-interface Removal {
-  readonly store: Store;
-  readonly blobs: Blobs;
+interface Removal extends Pick<GcRun, 'store' | 'blobs' | 'log'> {
   readonly lease: LeaderLease;
   readonly signal: AbortSignal;
 }
@@ -75,12 +73,21 @@ export async function dropTombstone(store: Store, lease: LeaderLease, digest: st
   await store.delete(tombstones, digest, ({ holder }) => holder === lease.holder);
 }
 
+/** Removes blobs. The tombstone of a blob that cannot be removed stays, so that the next run retries it. */
 async function removeAll(removal: Removal, list: readonly Tombstone[]): Promise<BlobTotals> {
   let totals = noBlobs;
   for (const { id: digest } of list) {
     removal.signal.throwIfAborted();
-    const sizeBytes = await removeBlob(removal, digest);
-    if (sizeBytes !== undefined) totals = plus(totals, sizeBytes);
+    try {
+      const sizeBytes = await removeBlob(removal, digest);
+      if (sizeBytes !== undefined) totals = plus(totals, sizeBytes);
+    } catch (error) {
+      if (removal.signal.aborted || removal.lease.lost.aborted || error instanceof StoreError) throw error;
+      removal.log.error(
+        { err: error, digest },
+        'Cannot remove the bytes of a blob, the next garbage collection retries',
+      );
+    }
   }
   return totals;
 }
