@@ -108,6 +108,8 @@ class OpenCall<Path extends string, Body, Query> implements Call<Path, Body, Que
 
   /** Makes the signal abort when the token becomes invalid, too. */
   endWithToken(): void {
+    // The client may have left while its token was read. Its response then emits no `close` that ends the watch.
+    if (this.signal.aborted) return;
     const watch = this.#api.tokens.watch(this.caller.permissions, { reason: () => tokenEnded });
     this.response.once('close', () => watch[Symbol.dispose]());
     this.#signal = AbortSignal.any([this.signal, watch.signal]);

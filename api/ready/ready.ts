@@ -76,8 +76,7 @@ function redirect(response: ServerResponse, url: string): void {
 
 /** Streams what the page shows: an event after each change of the backend, and while its image is pulled. */
 async function streamProgress(api: Api, id: string, response: ServerResponse): Promise<void> {
-  const closed = new AbortController();
-  response.once('close', () => closed.abort());
+  const signal = api.openRequests.signalOf(response);
   using stream = api.eventStreams.open(response);
   let latest: Backend | undefined;
   let next = 0;
@@ -88,8 +87,8 @@ async function streamProgress(api: Api, id: string, response: ServerResponse): P
     stream.send(next++, JSON.stringify({ status: latest.status, ...progress }));
   };
   using _pull = api.pullProgresses.listen(id, send);
-  for await (latest of api.watch.follow(id, AbortSignal.any([closed.signal, api.openRequests.closing]))) {
-    await stream.drained(closed.signal);
+  for await (latest of api.watch.follow(id, signal)) {
+    await stream.drained(signal);
     send();
   }
   stream.end();
