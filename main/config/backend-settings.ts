@@ -9,7 +9,7 @@ export const backendSettings = {
   startTimeoutSeconds: {
     variable: 'BERTH_START_TIMEOUT_SECONDS',
     schema: whole({ min: 1, max: 24 * 3600, or: 300 }),
-    help: 'How long a backend may take to become ready, without the time for pulling its image.',
+    help: 'How long a backend may take to become ready, without the time for pulling its image and waiting for the holder of its key to end.',
   },
   pullTimeoutSeconds: {
     variable: 'BERTH_PULL_TIMEOUT_SECONDS',

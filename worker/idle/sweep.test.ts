@@ -8,17 +8,17 @@ const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const backend = newBackend(backendPlan(), at(0));
 
 describe('isStartOverdue', () => {
-  it('counts from scheduled, without the time that the image takes', () => {
-    const run = { backend, isPulling: false, pulledMs: 0 };
+  it('counts from scheduled, without its pauses', () => {
+    const run = { backend, isStartTimePaused: false, pausedMs: 0 };
     expect(isStartOverdue(run, 300, { now: at(299) })).toBe(false);
     expect(isStartOverdue(run, 300, { now: at(300) })).toBe(true);
-    expect(isStartOverdue({ ...run, pulledMs: 60_000 }, 300, { now: at(359) })).toBe(false);
-    expect(isStartOverdue({ ...run, pulledMs: 60_000 }, 300, { now: at(360) })).toBe(true);
-    expect(isStartOverdue({ ...run, isPulling: true }, 300, { now: at(9_999) })).toBe(false);
+    expect(isStartOverdue({ ...run, pausedMs: 60_000 }, 300, { now: at(359) })).toBe(false);
+    expect(isStartOverdue({ ...run, pausedMs: 60_000 }, 300, { now: at(360) })).toBe(true);
+    expect(isStartOverdue({ ...run, isStartTimePaused: true }, 300, { now: at(9_999) })).toBe(false);
   });
 
   it('does not count the time for which the process was frozen, even if the backend was claimed later', () => {
-    const run = { backend, isPulling: false, pulledMs: 0 };
+    const run = { backend, isStartTimePaused: false, pausedMs: 0 };
     const freeze = { fromMs: at(100).getTime(), untilMs: at(500).getTime() };
     expect(isStartOverdue(run, 300, { now: at(699), freeze })).toBe(false);
     expect(isStartOverdue(run, 300, { now: at(700), freeze })).toBe(true);
@@ -28,7 +28,9 @@ describe('isStartOverdue', () => {
 
   it('is false for a ready backend', () => {
     const ready = becomeReady(backend, { host: '10.0.0.2', port: 8080 }, at(1));
-    expect(isStartOverdue({ backend: ready, isPulling: false, pulledMs: 0 }, 300, { now: at(9_999) })).toBe(false);
+    expect(isStartOverdue({ backend: ready, isStartTimePaused: false, pausedMs: 0 }, 300, { now: at(9_999) })).toBe(
+      false,
+    );
   });
 });
 

@@ -76,16 +76,16 @@ function sweep(worker: WorkerContext, { freeze, stopping }: { freeze: Freeze | u
   }
 }
 
-/** Whether the start of a backend has exceeded its time limit. The pull of its image has a limit of its own. */
+/** Whether the start of a backend has exceeded its time limit, without its pauses. */
 export function isStartOverdue(
-  run: Pick<Run, 'backend' | 'isPulling' | 'pulledMs'>,
+  run: Pick<Run, 'backend' | 'isStartTimePaused' | 'pausedMs'>,
   startTimeoutSeconds: number,
   { now, freeze }: { readonly now: Date; readonly freeze?: Freeze | undefined },
 ): boolean {
-  if (run.backend.readyAt !== undefined || run.isPulling) return false;
+  if (run.backend.readyAt !== undefined || run.isStartTimePaused) return false;
   const createdMs = run.backend.createdAt.getTime();
   const frozenForMs = freeze ? Math.max(freeze.untilMs - Math.max(freeze.fromMs, createdMs), 0) : 0;
-  return now.getTime() - createdMs - run.pulledMs - frozenForMs >= startTimeoutSeconds * 1000;
+  return now.getTime() - createdMs - run.pausedMs - frozenForMs >= startTimeoutSeconds * 1000;
 }
 
 /** The reason for users: the exit code of a container that was killed for this does not explain it. */

@@ -22,7 +22,7 @@ export async function pullImage(worker: WorkerContext, run: Run): Promise<void> 
   const startedAt = clock.now();
   const limit = { clock, ms: settings.pullTimeoutSeconds * 1000, signal: run.startUpSignal };
   try {
-    using _pull = run.pull(clock);
+    using _pause = run.pauseStartTime(clock);
     await withTimeout(limit, async (signal) => await pullUntilDone(worker, run, { reference, signal }));
     const ms = Math.max(clock.now().getTime() - startedAt.getTime(), 0);
     worker.log.info({ backend: run.id, reference, ms }, 'Image pulled');

@@ -39,15 +39,15 @@ test('endStartUp cancels the start-up and waits for it', async () => {
   expect(run.signal.aborted).toBe(false);
 });
 
-test('the times of pulls add up, and isPulling is true only during a pull', async () => {
+test('pauses of the start time add up', async () => {
   const clock = new ManualClock();
   const run = newRun();
   for (const ms of [300, 500]) {
-    using _pull = run.pull(clock);
+    using _pause = run.pauseStartTime(clock);
     await clock.advance(ms);
-    expect(run.isPulling).toBe(true);
+    expect(run.isStartTimePaused).toBe(true);
   }
-  expect([run.isPulling, run.pulledMs]).toEqual([false, 800]);
+  expect([run.isStartTimePaused, run.pausedMs]).toEqual([false, 800]);
 });
 
 test('the first failure and the peak of memory usage are kept', () => {

@@ -22,7 +22,7 @@ export interface RunParts {
   /** Aborts when the worker closes: this worker then leaves the run, and the container continues. */
   readonly closing: AbortSignal;
   /** Set for a backend that an earlier worker claimed. */
-  readonly adopted?: { readonly at: Date; readonly pulledMs: number } | undefined;
+  readonly adopted?: { readonly at: Date; readonly pausedMs: number } | undefined;
 }
 
 /** Adds the run of a backend that this node has claimed or adopted. */
@@ -68,8 +68,8 @@ export class Run {
   #address: string | undefined;
   #image: ImageConfig | undefined;
   #port: number | undefined;
-  #isPulling = false;
-  #pulledMs: number;
+  #isStartTimePaused = false;
+  #pausedMs: number;
   #peakMemoryBytes: number;
   #failure: string | undefined;
   #isStopping = false;
@@ -84,7 +84,7 @@ export class Run {
     this.startUpSignal = AbortSignal.any([this.signal, this.#startUp.signal]);
     this.#statuses = statuses;
     this.#backend = backend;
-    this.#pulledMs = adopted?.pulledMs ?? 0;
+    this.#pausedMs = adopted?.pausedMs ?? 0;
     this.#peakMemoryBytes = backend.peakMemoryBytes ?? 0;
   }
 
@@ -120,25 +120,25 @@ export class Run {
     await this.#startUpEnd;
   }
 
-  /** Its image is being pulled until the result is disposed. That time does not count as start time. */
-  pull(clock: Clock): Disposable {
+  /** The time until the result is disposed does not count as start time: its image is pulled, or the holder of its key has not ended. */
+  pauseStartTime(clock: Clock): Disposable {
     const startedAt = clock.now();
-    this.#isPulling = true;
+    this.#isStartTimePaused = true;
     return {
       [Symbol.dispose]: () => {
-        this.#isPulling = false;
-        this.#pulledMs += Math.max(clock.now().getTime() - startedAt.getTime(), 0);
+        this.#isStartTimePaused = false;
+        this.#pausedMs += Math.max(clock.now().getTime() - startedAt.getTime(), 0);
       },
     };
   }
 
-  get isPulling(): boolean {
-    return this.#isPulling;
+  get isStartTimePaused(): boolean {
+    return this.#isStartTimePaused;
   }
 
-  /** For how long its image was pulled, by this worker and an earlier one. */
-  get pulledMs(): number {
-    return this.#pulledMs;
+  /** The duration of all pauses of its start time, in this worker and an earlier one. */
+  get pausedMs(): number {
+    return this.#pausedMs;
   }
 
   /** The address of its container in the node's network. */

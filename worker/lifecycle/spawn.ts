@@ -42,8 +42,11 @@ export function beginSpawn(worker: WorkerContext, run: Run): Promise<void> {
 async function spawn(worker: WorkerContext, run: Run, onWait: () => void): Promise<void> {
   await run.containerLease?.open();
   const keyHeld = keepKey(worker, run, (kind) => stopBackend(worker, run, kind, 'keyexpired'));
-  await waitForPredecessor(worker, run, onWait);
-  await waitForHolderHere(worker, run, onWait);
+  {
+    using _pause = run.pauseStartTime(worker.clock);
+    await waitForPredecessor(worker, run, onWait);
+    await waitForHolderHere(worker, run, onWait);
+  }
   if (run.backend.status === 'scheduled') beginLoading(worker, run);
   await startContainer(worker, run, { keyHeld, onWait });
   onWait();

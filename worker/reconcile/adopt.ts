@@ -21,7 +21,7 @@ export async function adopt(worker: WorkerContext, id: string, container: Listed
   const backend = await worker.store.get(backends, id);
   if (!backend?.live || backend.node !== worker.settings.node || hasRun(worker, id)) return;
   const now = worker.clock.now();
-  const run = newRun(worker, backend, { at: now, pulledMs: pulledMsIn(backend, now) });
+  const run = newRun(worker, backend, { at: now, pausedMs: pausedMsIn(backend, now) });
   worker.log.info({ backend: run.id, status: backend.status, container: container?.phase }, 'Backend adopted');
   try {
     await adoptWith(worker, run, container);
@@ -100,10 +100,13 @@ async function restoreAddress(worker: WorkerContext, run: Run, address: string):
   }
 }
 
-/** How long an earlier worker pulled the image: the whole time in `loading`, which includes little else. */
-function pulledMsIn(backend: Backend, now: Date): number {
-  const timeOf = (status: string) => backend.history.find((entry) => entry.status === status)?.time.getTime();
-  const loading = timeOf('loading');
-  if (loading === undefined) return 0;
-  return Math.max((timeOf('starting') ?? now.getTime()) - loading, 0);
+/**
+ * How long the start time was paused in an earlier worker, which pulled the image and waited for the holder of the key: the whole time
+ * before `starting`, which includes little else.
+ */
+function pausedMsIn({ history, createdAt, waitsFor }: Backend, now: Date): number {
+  const timeOf = (status: string) => history.find((entry) => entry.status === status)?.time.getTime();
+  const since = waitsFor === undefined ? timeOf('loading') : createdAt.getTime();
+  if (since === undefined) return 0;
+  return Math.max((timeOf('starting') ?? now.getTime()) - since, 0);
 }
