@@ -1,10 +1,18 @@
 /** Follows the engine's events to notice that containers have exited. */
+import { withTimeout } from '../../core/async/with-timeout.ts';
 import type { WorkerContext } from '../context.ts';
+import { EngineError } from '../docker/engine-error.ts';
 import type { ContainerEvent } from '../docker/events.ts';
 import { checkContainer, outOfMemoryFailure } from '../lifecycle/container-exit.ts';
 import { checkExited } from './reconcile.ts';
 
-/** Follows the engine's events until disposed. Resolves when the stream is open for the first time. */
+/** A healthy engine answers within milliseconds. */
+const openWithinMs = 10_000;
+
+/**
+ * Follows the engine's events until disposed. Resolves when the stream is open for the first time. Throws `unavailable` if the engine
+ * does not open it in time.
+ */
 export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposable> {
   const opened = Promise.withResolvers<void>();
   const closing = new AbortController();
@@ -21,13 +29,16 @@ export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposa
     },
     closing.signal,
   );
-  await Promise.race([opened.promise, following]);
-  return {
-    [Symbol.asyncDispose]: async () => {
-      closing.abort();
-      await following;
-    },
-  };
+  await using watching = new AsyncDisposableStack();
+  watching.defer(async () => {
+    closing.abort();
+    await following;
+  });
+  const limit = { clock: worker.machineClock, ms: openWithinMs };
+  await withTimeout(limit, async () => await opened.promise).catch((error: unknown) => {
+    throw new EngineError('unavailable', 'The Docker Engine does not send its events', { cause: error });
+  });
+  return watching.move();
 }
 
 async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<void> {
