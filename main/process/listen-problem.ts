@@ -14,8 +14,14 @@ export interface ListenAddress {
 
 /** Turns an error of `listen` into a `ConfigError` that names the setting to change. Any other error is returned unchanged. */
 export async function listenProblem(error: unknown, address: ListenAddress): Promise<unknown> {
-  const message = await explain(systemCode(error), address);
+  const message = isOfListening(error) ? await explain(systemCode(error), address) : undefined;
   return message === undefined ? error : new ConfigError(message, { cause: error });
+}
+
+/** Files, too, have errors such as EACCES. */
+function isOfListening(error: unknown): boolean {
+  if (!(error instanceof Error) || !('syscall' in error)) return false;
+  return error.syscall === 'listen' || error.syscall === 'getaddrinfo';
 }
 
 async function explain(code: string | undefined, address: ListenAddress): Promise<string | undefined> {

@@ -77,12 +77,16 @@ test('the error about an address that the machine does not have names the settin
 
 test('errors about a forbidden port and about the port of a gateway name the setting; other errors are unchanged', async () => {
   const address = addressOf(loadConfig({ BERTH_GATEWAY_PORT: '80' }), 'gatewayHost', 'gatewayPort');
-  const refused = Object.assign(new Error('listen EACCES'), { code: 'EACCES', errno: -13 });
+  const refused = Object.assign(new Error('listen EACCES'), { code: 'EACCES', errno: -13, syscall: 'listen' });
   expect(await listenProblem(refused, address)).toMatchObject({
     message: expect.stringMatching(/^BERTH_GATEWAY_PORT: this user may not listen on port 80/) as string,
   });
-  const other = new Error('something else');
-  expect(await listenProblem(other, address)).toBe(other);
+  const file = Object.assign(new Error('EACCES: permission denied, mkdir'), {
+    code: 'EACCES',
+    errno: -13,
+    syscall: 'mkdir',
+  });
+  for (const other of [new Error('something else'), file]) expect(await listenProblem(other, address)).toBe(other);
 });
 
 test.skipIf(!engine)('the start fails with an error that names a gateway port in use', async () => {
