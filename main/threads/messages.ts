@@ -25,6 +25,8 @@ export interface ThreadData {
 
 /** The kinds of requests from the main thread to a thread, each with the type of its answer. */
 export interface ThreadAnswers {
+  /** Answered at once, also while the store and the bus are silent. */
+  readonly echo: undefined;
   /** Fails unless the thread can serve. */
   readonly ping: undefined;
   readonly metrics: readonly ThreadMetric[];

@@ -48,6 +48,7 @@ function handlersOf(
   contexts: SecureContexts | undefined,
 ): Handlers {
   return {
+    echo: async () => await Promise.resolve(undefined),
     ping: async () => {
       await Promise.all([store.ping(), bus.ping()]);
     },

@@ -7,9 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
-import { openLog } from '../../core/log/log.ts';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
+import { openLog, silentLog } from '../../core/log/log.ts';
 import { openMetrics } from '../../core/metrics/metrics.ts';
 import { openDatabase } from '../../core/store/sqlite/database.mjs';
 import { CertificateFiles } from '../../core/tls/certificate-files.ts';
@@ -20,6 +21,7 @@ import { openDrivers } from '../drivers.ts';
 import { openPlatform } from '../platform.ts';
 import type { Platform } from '../platform.ts';
 import { addressOf } from '../process/listeners.ts';
+import type { ThreadRequest } from './messages.ts';
 import { startProxyThreads } from './proxy-threads.ts';
 
 interface Opened {
@@ -147,6 +149,37 @@ test('a closed thread is sent no new certificates', async () => {
   await certificates.reload();
   await setImmediate();
   expect(lines).toEqual([]);
+});
+
+test('a thread that finishes its requests is not terminated while its store is silent', async () => {
+  await using owned = new AsyncDisposableStack();
+  const folder = owned.use(await temporaryFolder());
+  const config = loadConfig({ BERTH_DATA_FOLDER: folder.path, BERTH_PROXY_PORT: '0' });
+  const log = silentLog();
+  const deps = await openDrivers({ config, log, metrics: openMetrics(), roles: new Set(['proxy']) }, owned);
+  const clock = new ManualClock();
+  const started = once(process, 'worker') as Promise<[Worker]>;
+  const address = addressOf(config, 'host', 'proxyPort');
+  const options = { roles: ['proxy'], apiUrl: 'http://berth.example', address, count: 1 } as const;
+  const threads = await startProxyThreads({ ...deps, clock }, options);
+  const [worker] = await started;
+  const terminated = vi.spyOn(worker, 'terminate');
+  const post = worker.postMessage.bind(worker);
+  let close: ThreadRequest | undefined;
+  // Requests of clients delay the first answer, and the store delays the second.
+  vi.spyOn(worker, 'postMessage').mockImplementation((request: ThreadRequest) => {
+    if (request.kind === 'close') close = request;
+    else if (request.kind !== 'ping') post(request);
+  });
+  const closed = threads[Symbol.asyncDispose]();
+  await vi.waitUntil(() => close, { timeout: 30_000 });
+  const answered = once(worker, 'message');
+  await clock.advance(5_000);
+  await answered;
+  await clock.advance(5_000);
+  expect(terminated).not.toHaveBeenCalled();
+  post(close);
+  await closed;
 });
 
 test('the metrics of all threads are added up, and metrics of the process are counted once', async () => {

@@ -64,7 +64,7 @@ export class RunningThread implements AsyncDisposable {
   async #close(): Promise<void> {
     const terminate = () => void this.#worker.terminate();
     const terminateIfSilent = (error: unknown) => void (error instanceof TimeoutError && terminate());
-    const watch = this.#clock.every(answerLimitMs, () => void this.ask('ping').catch(terminateIfSilent));
+    const watch = this.#clock.every(answerLimitMs, () => void this.ask('echo').catch(terminateIfSilent));
     try {
       const isOpen = await this.hostPort.then(
         () => true,
