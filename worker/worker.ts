@@ -2,7 +2,6 @@
 import { prefetchJob, nodeQueue, stopJob } from '../contract/jobs.ts';
 import { backendChanged } from '../contract/messages.ts';
 import { abortable } from '../core/async/abortable.ts';
-import { PeriodicTask } from '../core/async/periodic-task.ts';
 import type { Clock } from '../core/clock/clock.ts';
 import { JobHandlers } from '../core/queue/queue.ts';
 import type { Queue } from '../core/queue/queue.ts';
@@ -14,7 +13,7 @@ import type { BackendWatch } from '../model/backend-watch.ts';
 import { adopt } from './reconcile/adopt.ts';
 import { BackendStreams } from './gateway/backend-streams.ts';
 import { Connections } from './idle/connections.ts';
-import { settledOnClose } from './close.ts';
+import { repeatUntilClosed, settledOnClose } from './close.ts';
 import { followProxies } from './idle/follow-proxies.ts';
 import { openContainerLeases } from './leases/container-lease.ts';
 import type { ContainerLeases } from './leases/container-lease.ts';
@@ -210,17 +209,16 @@ async function followEnds(worker: WorkerContext): Promise<AsyncDisposable> {
 }
 
 function beginReconciling(worker: WorkerContext): AsyncDisposable {
-  const passes = new PeriodicTask(worker.clock, reconcileEveryMs, async () => {
+  return repeatUntilClosed(worker.clock, reconcileEveryMs, async () => {
     await reconcile(worker).catch((error: unknown) => {
       if (!worker.closing.aborted)
         worker.log.warn({ err: error }, 'Cannot reconcile all backends, the next pass tries again');
     });
   });
-  return { [Symbol.asyncDispose]: () => settledOnClose(passes[Symbol.asyncDispose]()) };
 }
 
 function beginRepairingFirewall({ machineClock, firewall, log }: WorkerContext): AsyncDisposable {
-  return new PeriodicTask(machineClock, repairFirewallEveryMs, async () => {
+  return repeatUntilClosed(machineClock, repairFirewallEveryMs, async () => {
     await firewall.repair().catch((error: unknown) => {
       log.error({ err: error }, 'Cannot write the rules of the firewall again, trying again in a minute');
     });

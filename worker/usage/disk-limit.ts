@@ -1,6 +1,5 @@
 /** Enforces the limit of the container's own file system, if the storage driver of the engine does not. */
-import { PeriodicTask } from '../../core/async/periodic-task.ts';
-import { settledOnClose } from '../close.ts';
+import { repeatUntilClosed } from '../close.ts';
 import type { WorkerContext } from '../context.ts';
 import type { Run } from '../lifecycle/run.ts';
 import { stopBackend } from '../lifecycle/stop.ts';
@@ -10,8 +9,7 @@ const checkEveryMs = 30_000;
 
 /** Checks regularly until disposed, one backend after another. */
 export function beginLimitingDisk(worker: WorkerContext): AsyncDisposable {
-  const checks = new PeriodicTask(worker.machineClock, checkEveryMs, async () => await checkDiskUsage(worker));
-  return { [Symbol.asyncDispose]: () => settledOnClose(checks[Symbol.asyncDispose]()) };
+  return repeatUntilClosed(worker.machineClock, checkEveryMs, async () => await checkDiskUsage(worker));
 }
 
 /** Stops the backends that have written more than the limit. */
