@@ -3,6 +3,7 @@ import type Docker from 'dockerode';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
 import { callEngine } from './engine-error.ts';
+import { headBytes, splitFrames } from './log-frames.ts';
 
 export interface Execution {
   readonly command: readonly string[];
@@ -70,7 +71,7 @@ async function create(docker: Docker, container: string, execution: Execution, a
   return await callEngine(() => docker.getContainer(container).exec(options));
 }
 
-/** Reads frames of standard output and standard error: a head of 8 bytes with the length of the payload. */
+/** Reads the text of standard output and standard error. The last frame may be cut. */
 async function readOutput(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -79,20 +80,8 @@ async function readOutput(stream: Readable): Promise<string> {
     chunks.push(chunk);
     bytes += chunk.length;
   }
-  return textOfFrames(Buffer.concat(chunks));
-}
-
-const headBytes = 8;
-
-/** The text in a sequence of frames, the last of which may be cut. */
-function textOfFrames(bytes: Buffer): string {
-  const parts: Buffer[] = [];
-  for (let at = 0; at + headBytes <= bytes.length;) {
-    const end = at + headBytes + bytes.readUInt32BE(at + 4);
-    parts.push(bytes.subarray(at + headBytes, end));
-    at = end;
-  }
-  return Buffer.concat(parts).toString();
+  const { frames, rest } = splitFrames(Buffer.concat(chunks));
+  return Buffer.concat([...frames.map(({ payload }) => payload), rest.subarray(headBytes)]).toString();
 }
 
 async function exitCodeOf(created: Docker.Exec): Promise<number | null> {

@@ -11,11 +11,29 @@ export interface LogEntry {
   readonly endsLine: boolean;
 }
 
+interface Frame {
+  readonly source: LogEntry['source'];
+  readonly payload: Buffer;
+}
+
 /** The head of a frame: the stream, three empty bytes, and the length of the payload. */
-const headBytes = 8;
+export const headBytes = 8;
 const stderr = 2;
 const newline = 0x0a;
 const space = 0x20;
+
+/** Returns the complete frames at the beginning of these bytes, and the rest. */
+export function splitFrames(bytes: Buffer): { readonly frames: Frame[]; readonly rest: Buffer } {
+  const frames: Frame[] = [];
+  let at = 0;
+  while (bytes.length - at >= headBytes) {
+    const end = at + headBytes + bytes.readUInt32BE(at + 4);
+    if (end > bytes.length) break;
+    frames.push({ source: bytes[at] === stderr ? 'stderr' : 'stdout', payload: bytes.subarray(at + headBytes, end) });
+    at = end;
+  }
+  return { frames, rest: bytes.subarray(at) };
+}
 
 /** Parses a log incrementally, wherever its chunks are cut. */
 export class LogFrames {
@@ -24,17 +42,9 @@ export class LogFrames {
 
   /** Returns the entries that are complete with this chunk. */
   add(chunk: Buffer): LogEntry[] {
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    const entries: LogEntry[] = [];
-    let at = 0;
-    while (bytes.length - at >= headBytes) {
-      const end = at + headBytes + bytes.readUInt32BE(at + 4);
-      if (end > bytes.length) break;
-      entries.push(this.#entry(bytes[at] === stderr ? 'stderr' : 'stdout', bytes.subarray(at + headBytes, end)));
-      at = end;
-    }
-    this.#rest = bytes.subarray(at);
-    return entries;
+    const { frames, rest } = splitFrames(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]));
+    this.#rest = rest;
+    return frames.map(({ source, payload }) => this.#entry(source, payload));
   }
 
   #entry(source: LogEntry['source'], payload: Buffer): LogEntry {
