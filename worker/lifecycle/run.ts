@@ -58,7 +58,6 @@ export class Run {
   readonly #statuses: Statuses;
   readonly #startUp = new AbortController();
   readonly #harden = new AbortController();
-  readonly #died = Promise.withResolvers<void>();
   readonly #death = new AbortController();
   readonly #gone = Promise.withResolvers<void>();
   readonly #life = new AbortController();
@@ -219,18 +218,12 @@ export class Run {
     this.#harden.abort();
   }
 
-  /** Resolves when its process has exited. */
-  get died(): Promise<void> {
-    return this.#died.promise;
-  }
-
   /** Aborts when its process has exited. */
   get diedSignal(): AbortSignal {
     return this.#death.signal;
   }
 
   processDied(): void {
-    this.#died.resolve();
     this.#death.abort();
   }
 

@@ -101,7 +101,7 @@ async function signalUntilGone(
 
 /** Waits for the exit of the container until its next inspection is due, then inspects it. */
 async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Promise<boolean> {
-  await settledWithin({ clock: worker.clock, ms: inspectEveryMs, signal: hurry }, async () => await run.died);
+  await worker.clock.sleep(inspectEveryMs, AbortSignal.any([hurry, run.diedSignal])).catch(() => {});
   if (run.signal.aborted) return true;
   if (!hurry.aborted) {
     await checkContainer(worker, run).catch((error: unknown) => {
