@@ -44,8 +44,9 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
     for (let restarts = 0; restarts < 2; restarts += 1) {
       await using _worker = await platform.openWorker(options);
       await eventually(async () => (await platform.get(second)).node);
+      // Every backend that may start or wait does so when a later one is ready.
+      await untilReady(await platform.schedule({ imageDigest }));
       await options.clock.advance(2 * leaseMs);
-      // Every backend that may start has started by then.
       await untilReady(await platform.schedule({ imageDigest }));
       expect((await platform.get(second)).status).toBe('scheduled');
     }
