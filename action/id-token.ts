@@ -11,7 +11,7 @@ const timeoutMs = 15_000;
 /** GitHub's service has short outages. */
 const attempts = 3;
 
-interface Job {
+export interface Job {
   readonly env: Environment;
   readonly workflow: Workflow;
   readonly signal: AbortSignal;

@@ -1,14 +1,16 @@
 /** The step: pushes an image to the registry, and sets it as the image of new backends. */
-import { BerthClient, BerthError } from '../client/index.ts';
+import { BerthError } from '../client/index.ts';
 import { digestOfTag, registryUrl } from '../client/tools/registry-access.ts';
+import { logInOf } from './access.ts';
+import type { Access, LogIn } from './access.ts';
 import { commitLabels, currentCommit } from './commit.ts';
 import type { Commit } from './commit.ts';
-import { deployToken } from './id-token.ts';
 import { readInputs, tokenInput } from './inputs.ts';
-import type { Inputs } from './inputs.ts';
+import type { Inputs, Source } from './inputs.ts';
 import { Failure } from './failure.ts';
 import { pushArchive } from './push/archive.ts';
-import { buildAndPush, pushImage } from './push/docker.ts';
+import { buildImage, pushBuild, pushImage } from './push/docker.ts';
+import type { DockerPush } from './push/docker.ts';
 import { withLogIn } from './push/docker-login.ts';
 import { digestBefore, rollOut } from './rollout/rollout.ts';
 import { imageSize } from './push/image-size.ts';
@@ -22,11 +24,11 @@ interface Step {
   readonly signal: AbortSignal;
 }
 
-/** A step with its inputs, its log-in and its client. */
+/** A step with its inputs, and its access at the start. */
 interface Deployment extends Step {
   readonly inputs: Inputs;
-  readonly token: string;
-  readonly client: BerthClient;
+  readonly logIn: LogIn;
+  readonly access: Access;
   /** `<account>/<service>`. */
   readonly service: string;
   readonly commit: Commit;
@@ -38,23 +40,24 @@ export async function deploy({ env, workflow, signal }: Step): Promise<void> {
   // First, because any other code may print the token.
   maskToken(workflow, tokenInput(env));
   const inputs = readInputs(env);
-  const token = inputs.token ?? (await deployToken(inputs, { env, workflow, signal })).token;
-  const client = new BerthClient({ url: inputs.host, token });
+  const logIn = logInOf(inputs, { env, workflow });
+  const access = await logIn(signal);
   const service = `${inputs.account}/${inputs.service}`;
   const commit = await currentCommit(env, signal);
-  const deployment = { env, workflow, signal, inputs, token, client, service, commit };
+  const deployment = { env, workflow, signal, inputs, logIn, access, service, commit };
 
   const { environment, tags, rollbackOnFailure } = inputs;
-  const previous = rollbackOnFailure ? await digestBefore(client, service, { environment, signal }) : undefined;
+  const previous = rollbackOnFailure ? await digestBefore(access.client, service, { environment, signal }) : undefined;
   const pushed = await workflow.group('Push the image', async () => await push(deployment));
   const { repository, digest } = pushed;
   workflow.setOutput('digest', digest);
   workflow.setOutput('image', `${repository}@${digest}`);
-  const verified = await rollOut({ client, workflow, inputs, service, digest, previous, signal });
+  const { client, token } = await logIn(signal);
+  const sizeBytes = await imageSize(pushed, { token, host: inputs.host, signal });
+  const verified = await rollOut({ client, logIn, workflow, inputs, service, digest, previous, signal });
   workflow.setOutput('url', verified?.url ?? '');
   workflow.setOutput('backend-id', verified?.backend_id ?? '');
   const backend = verified?.backend_id;
-  const sizeBytes = await imageSize(pushed, { token, host: inputs.host, signal });
   const durationMs = performance.now() - startedAt;
   workflow.summary(summaryOf({ service, environment, digest, tags, sizeBytes, backend, durationMs, commit }));
 }
@@ -68,33 +71,48 @@ function maskToken(workflow: Workflow, token: string | undefined): void {
 
 /** Pushes or uploads the image. */
 async function push(deployment: Deployment): Promise<{ repository: string; digest: string }> {
-  const { client, env, workflow, signal, inputs, service, token } = deployment;
+  const { access, logIn, signal, inputs, service } = deployment;
   const { source, tags } = inputs;
   if (source.kind === 'archive') {
     // The upload creates the service.
-    const digest = await pushArchive(source.path, { client, service, tags, signal });
+    const digest = await pushArchive(source.path, { client: access.client, service, tags, signal });
+    const { client } = await logIn(signal);
     return { repository: await client.imageName(service, { signal }), digest };
   }
   const repository = await imageName(deployment);
+  const digest = await pushWithDocker(deployment, repository, source);
+  return { repository, digest };
+}
+
+/** Builds first and then logs in again, because a build may take longer than a deploy token is valid. */
+async function pushWithDocker(
+  deployment: Deployment,
+  repository: string,
+  source: Exclude<Source, { kind: 'archive' }>,
+): Promise<string> {
+  const { access, logIn, env, workflow, signal, inputs, service, commit } = deployment;
+  const { tags } = inputs;
   const registry = repository.slice(0, repository.indexOf('/'));
-  const login = { registry, account: inputs.account, token };
   const show = async (work: () => Promise<number>) => await workflow.withoutCommands(work);
   const digestOf = async (tag: string) => {
+    const { token } = await logIn(signal);
     const send = async (url: string, init: RequestInit) => await fetch(url, { ...init, signal });
     const found = await digestOfTag(tag, { url: registryUrl(registry, inputs.host), name: service, token, send });
     if (found === undefined) throw new Failure(`The registry does not have ${repository}:${tag} after the push`);
     return found;
   };
-  const digest = await withLogIn(login, { env, workflow }, async (dockerEnv) => {
-    const to = { env: dockerEnv, signal, repository, tags, digestOf, show };
-    if (source.kind === 'image') return await pushImage(source.image, to);
-    return await buildAndPush(source.build, commitLabels(deployment.commit), to);
-  });
-  return { repository, digest };
+  const withDocker = async <T>({ token }: Access, work: (push: DockerPush) => Promise<T>) =>
+    await withLogIn({ registry, account: inputs.account, token }, { env, workflow }, async (dockerEnv) => {
+      return await work({ env: dockerEnv, signal, repository, tags, digestOf, show });
+    });
+  if (source.kind === 'image') return await withDocker(access, async (push) => await pushImage(source.image, push));
+  const build = { ...source.build, labels: commitLabels(commit) };
+  await withDocker(access, async (push) => await buildImage(build, push));
+  return await withDocker(await logIn(signal), async (push) => await pushBuild(build, push));
 }
 
 /** The name of the service's images in the registry. Creates the service if it does not exist. */
-async function imageName({ client, service, signal, workflow }: Deployment): Promise<string> {
+async function imageName({ access: { client }, service, signal, workflow }: Deployment): Promise<string> {
   try {
     return await client.imageName(service, { signal });
   } catch (error) {

@@ -1357,6 +1357,68 @@ async function digestOfTag(tag, at) {
 	});
 	return answer.ok ? answer.headers.get("docker-content-digest") ?? void 0 : void 0;
 }
+// action/id-token.ts
+const timeoutMs$1 = 15e3;
+const attempts = 3;
+async function deployToken({ host, account }, { env, workflow, signal }) {
+	const url = env["ACTIONS_ID_TOKEN_REQUEST_URL"];
+	const secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"];
+	if (!url || !secret) throw new Failure("token: Set it, or give the job \"permissions: id-token: write\" and the account a trust rule");
+	const idToken = await requestIdToken(audienceUrl(url, host), secret, signal);
+	workflow.mask(idToken);
+	const client = new BerthClient({ url: host });
+	try {
+		const deploy = await client.trustRules.exchange(account, idToken, { signal });
+		workflow.mask(deploy.token);
+		return deploy;
+	} catch (error) {
+		if (!(error instanceof BerthError)) throw error;
+		throw new Failure(`The account ${account} has not accepted this job: ${error.message}`, { cause: error });
+	}
+}
+function audienceUrl(url, host) {
+	const result = new URL(url);
+	result.searchParams.set("audience", host);
+	return result;
+}
+async function requestIdToken(url, secret, signal) {
+	for (let attempt = 1;; attempt += 1) try {
+		return await requestOnce(url, secret, signal);
+	} catch (error) {
+		signal.throwIfAborted();
+		const why = error instanceof Error ? error.message : String(error);
+		if (attempt === attempts) throw new Failure(`GitHub returned no ID token: ${why}`, { cause: error });
+	}
+}
+async function requestOnce(url, secret, signal) {
+	const response = await fetch(url, {
+		headers: {
+			authorization: `Bearer ${secret}`,
+			accept: "application/json"
+		},
+		signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs$1)])
+	});
+	if (!response.ok) throw new Error(`HTTP status ${response.status}`);
+	const { value } = await response.json();
+	if (typeof value !== "string" || value === "") throw new Error("the response has no token");
+	return value;
+}
+// action/access.ts
+function logInOf(inputs, job) {
+	return async (signal) => {
+		const token = inputs.token ?? (await deployToken(inputs, {
+			...job,
+			signal
+		})).token;
+		return {
+			token,
+			client: new BerthClient({
+				url: inputs.host,
+				token
+			})
+		};
+	};
+}
 // action/push/program.ts
 async function runProgram(name, args, options) {
 	const child = started(name, args, options, "pipe");
@@ -1446,52 +1508,6 @@ async function messageOfGit(env, hash, signal) {
 		signal.throwIfAborted();
 		return "";
 	}
-}
-// action/id-token.ts
-const timeoutMs$1 = 15e3;
-const attempts = 3;
-async function deployToken({ host, account }, { env, workflow, signal }) {
-	const url = env["ACTIONS_ID_TOKEN_REQUEST_URL"];
-	const secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"];
-	if (!url || !secret) throw new Failure("token: Set it, or give the job \"permissions: id-token: write\" and the account a trust rule");
-	const idToken = await requestIdToken(audienceUrl(url, host), secret, signal);
-	workflow.mask(idToken);
-	const client = new BerthClient({ url: host });
-	try {
-		const deploy = await client.trustRules.exchange(account, idToken, { signal });
-		workflow.mask(deploy.token);
-		return deploy;
-	} catch (error) {
-		if (!(error instanceof BerthError)) throw error;
-		throw new Failure(`The account ${account} has not accepted this job: ${error.message}`, { cause: error });
-	}
-}
-function audienceUrl(url, host) {
-	const result = new URL(url);
-	result.searchParams.set("audience", host);
-	return result;
-}
-async function requestIdToken(url, secret, signal) {
-	for (let attempt = 1;; attempt += 1) try {
-		return await requestOnce(url, secret, signal);
-	} catch (error) {
-		signal.throwIfAborted();
-		const why = error instanceof Error ? error.message : String(error);
-		if (attempt === attempts) throw new Failure(`GitHub returned no ID token: ${why}`, { cause: error });
-	}
-}
-async function requestOnce(url, secret, signal) {
-	const response = await fetch(url, {
-		headers: {
-			authorization: `Bearer ${secret}`,
-			accept: "application/json"
-		},
-		signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs$1)])
-	});
-	if (!response.ok) throw new Error(`HTTP status ${response.status}`);
-	const { value } = await response.json();
-	if (typeof value !== "string" || value === "") throw new Error("the response has no token");
-	return value;
 }
 // action/inputs.ts
 function tokenInput(env) {
@@ -1651,20 +1667,20 @@ async function typeOf(path) {
 	}
 }
 // action/push/docker.ts
-async function buildAndPush(build, labels, push) {
-	const args = [
-		...targets(push).flatMap((target) => ["--tag", target]),
-		...build.file === void 0 ? [] : ["--file", build.file],
-		...build.platforms.length === 0 ? [] : ["--platform", build.platforms.join(",")],
-		...build.buildArgs.flatMap((each) => ["--build-arg", each]),
-		...Object.entries(labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]),
-		"--",
-		build.context
-	];
-	if (await hasBuildx(push)) return await buildWithBuildx(args, push);
-	if (build.platforms.length > 1) throw new Failure("platforms: More than one platform needs buildx");
-	if (await push.show(() => showProgram("docker", ["build", ...args], push)) !== 0) throw buildFailed();
-	return await pushTags(push);
+async function buildImage(build, push) {
+	const isBuildx = await hasBuildx(push);
+	if (!isBuildx && build.platforms.length > 1) throw new Failure("platforms: More than one platform needs buildx");
+	await runBuild([...isBuildx ? [
+		"buildx",
+		"build",
+		"--progress",
+		"plain",
+		"--output",
+		"type=cacheonly"
+	] : ["build"], ...buildArguments(build, push)], push);
+}
+async function pushBuild(build, push) {
+	return await hasBuildx(push) ? await pushWithBuildx(build, push) : await pushTags(push);
 }
 async function pushImage(image, push) {
 	for (const target of targets(push)) {
@@ -1681,21 +1697,19 @@ async function pushImage(image, push) {
 async function hasBuildx(push) {
 	return (await runProgram("docker", ["buildx", "version"], push)).code === 0;
 }
-async function buildWithBuildx(args, push) {
+async function pushWithBuildx(build, push) {
 	const folder = await mkdtemp(join(push.env["RUNNER_TEMP"] || tmpdir(), "berth-build-"));
 	try {
 		const metadata = join(folder, "metadata.json");
-		const command = [
+		await runBuild([...[
 			"buildx",
 			"build",
 			"--push",
 			"--progress",
 			"plain",
 			"--metadata-file",
-			metadata,
-			...args
-		];
-		if (await push.show(() => showProgram("docker", command, push)) !== 0) throw buildFailed();
+			metadata
+		], ...buildArguments(build, push)], push);
 		const digest = JSON.parse(await readFile(metadata, "utf8"))["containerimage.digest"];
 		if (typeof digest !== "string") throw new Failure("docker buildx did not report the pushed digest");
 		return digest;
@@ -1706,6 +1720,20 @@ async function buildWithBuildx(args, push) {
 		});
 	}
 }
+async function runBuild(command, push) {
+	if (await push.show(() => showProgram("docker", command, push)) !== 0) throw new Failure("The build failed, see its output");
+}
+function buildArguments({ file, platforms, buildArgs, labels, context }, push) {
+	return [
+		...targets(push).flatMap((target) => ["--tag", target]),
+		...file === void 0 ? [] : ["--file", file],
+		...platforms.length === 0 ? [] : ["--platform", platforms.join(",")],
+		...buildArgs.flatMap((each) => ["--build-arg", each]),
+		...Object.entries(labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]),
+		"--",
+		context
+	];
+}
 async function pushTags(push) {
 	for (const target of targets(push)) if (await push.show(() => showProgram("docker", ["push", target], push)) !== 0) throw new Failure(`docker push of ${target} failed, see its output`);
 	const [tag = ""] = push.tags;
@@ -1713,9 +1741,6 @@ async function pushTags(push) {
 }
 function targets({ repository, tags }) {
 	return tags.map((tag) => `${repository}:${tag}`);
-}
-function buildFailed() {
-	return new Failure("The build failed, see its output");
 }
 // action/rollout/rollout.ts
 const rollbackTimeoutMs = 5e3;
@@ -1751,26 +1776,36 @@ async function verify(rollout) {
 			timeoutMs: readyTimeoutMs,
 			signal
 		});
-	} catch (error) {
 		signal.throwIfAborted();
-		throw await notReady(rollout, backend, error);
-	} finally {
-		if (signal.aborted) await client.stop(backend, { timeoutMs: rollbackTimeoutMs }).catch(() => {});
+	} catch (error) {
+		const failure = await failureOf(rollout, backend, error);
+		await abandon(rollout, backend);
+		throw failure;
 	}
 	workflow.info(`The backend ${backend} is ready`);
 	return session;
 }
-async function notReady({ client, workflow, inputs }, backend, error) {
-	const problem = await client.status(backend).then((status) => status.problem, () => void 0);
-	await workflow.group(`The last lines of the log of ${backend}`, async () => {
-		for (const line of await lastLogLines(client, backend)) workflow.info(line);
-	});
-	await client.stop(backend, { hard: true }).catch(() => {});
+async function failureOf({ client, inputs }, backend, error) {
+	const code = error instanceof BerthError ? error.code : void 0;
+	if (code !== "TimedOut" && code !== "BackendEnded") return error;
+	const { problem } = await client.status(backend).catch(() => ({ problem: void 0 }));
 	const seconds = inputs.readyTimeoutMs / 1e3;
-	const isLate = error instanceof BerthError && error.code === "TimedOut";
-	const what = isLate ? `was not ready within ${seconds} seconds` : "ended before it was ready";
-	if (!isLate && !(error instanceof BerthError && error.code === "BackendEnded")) throw error;
-	return new Failure(`The backend ${backend} ${what}${problem === void 0 ? "" : `: ${problem}`}`, { cause: error });
+	return new Failure(`The backend ${backend} ${code === "TimedOut" ? `was not ready within ${seconds} seconds` : "ended before it was ready"}${problem === void 0 ? "" : `: ${problem}`}`, { cause: error });
+}
+async function abandon({ logIn, workflow, signal }, backend) {
+	try {
+		const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
+		if (!signal.aborted) await workflow.group(`The last lines of the log of ${backend}`, async () => {
+			for (const line of await lastLogLines(client, backend)) workflow.info(line);
+		});
+		await client.stop(backend, {
+			hard: true,
+			timeoutMs: rollbackTimeoutMs
+		});
+	} catch (error) {
+		if (error instanceof BerthError && error.code === "BackendNotRunning") return;
+		workflow.warning(`The backend ${backend} was not stopped: ${messageOf$1(error)}`);
+	}
 }
 async function lastLogLines(client, backend) {
 	const lines = [];
@@ -1784,10 +1819,10 @@ async function lastLogLines(client, backend) {
 		}
 		return lines;
 	} catch (error) {
-		return [...lines, `(The log cannot be read: ${error instanceof Error ? error.message : String(error)})`];
+		return [...lines, `(The log cannot be read: ${messageOf$1(error)})`];
 	}
 }
-async function rollBack({ client, workflow, inputs, service, digest, previous }) {
+async function rollBack({ logIn, workflow, inputs, service, digest, previous }) {
 	if (previous === void 0) {
 		if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
 		return;
@@ -1795,6 +1830,7 @@ async function rollBack({ client, workflow, inputs, service, digest, previous })
 	const { environment } = inputs;
 	const options = { timeoutMs: rollbackTimeoutMs };
 	try {
+		const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
 		const current = await environmentImage(client, service, {
 			environment,
 			...options
@@ -1809,8 +1845,7 @@ async function rollBack({ client, workflow, inputs, service, digest, previous })
 		});
 		workflow.notice(`Rolled back: new backends of ${service}/${environment} run ${previous} again`);
 	} catch (error) {
-		const why = error instanceof Error ? error.message : String(error);
-		workflow.error(`The rollback failed, so new backends still run ${digest}: ${why}`);
+		workflow.error(`The rollback failed, so new backends still run ${digest}: ${messageOf$1(error)}`);
 	}
 }
 async function digestBefore(client, service, options) {
@@ -1834,6 +1869,9 @@ async function environmentImage(client, service, { environment, ...options }) {
 function explain(error) {
 	if (!(error instanceof BerthError && error.code === "Forbidden")) throw error;
 	throw new Failure("wait-for-ready: The token needs the scope connect", { cause: error });
+}
+function messageOf$1(error) {
+	return error instanceof Error ? error.message : String(error);
 }
 // action/push/image-size.ts
 const timeoutMs = 1e4;
@@ -1902,15 +1940,11 @@ async function deploy({ env, workflow, signal }) {
 	const startedAt = performance.now();
 	maskToken(workflow, tokenInput(env));
 	const inputs = readInputs(env);
-	const token = inputs.token ?? (await deployToken(inputs, {
+	const logIn = logInOf(inputs, {
 		env,
-		workflow,
-		signal
-	})).token;
-	const client = new BerthClient({
-		url: inputs.host,
-		token
+		workflow
 	});
+	const access = await logIn(signal);
 	const service = `${inputs.account}/${inputs.service}`;
 	const commit = await currentCommit(env, signal);
 	const deployment = {
@@ -1918,13 +1952,13 @@ async function deploy({ env, workflow, signal }) {
 		workflow,
 		signal,
 		inputs,
-		token,
-		client,
+		logIn,
+		access,
 		service,
 		commit
 	};
 	const { environment, tags, rollbackOnFailure } = inputs;
-	const previous = rollbackOnFailure ? await digestBefore(client, service, {
+	const previous = rollbackOnFailure ? await digestBefore(access.client, service, {
 		environment,
 		signal
 	}) : void 0;
@@ -1932,8 +1966,15 @@ async function deploy({ env, workflow, signal }) {
 	const { repository, digest } = pushed;
 	workflow.setOutput("digest", digest);
 	workflow.setOutput("image", `${repository}@${digest}`);
+	const { client, token } = await logIn(signal);
+	const sizeBytes = await imageSize(pushed, {
+		token,
+		host: inputs.host,
+		signal
+	});
 	const verified = await rollOut({
 		client,
+		logIn,
 		workflow,
 		inputs,
 		service,
@@ -1944,11 +1985,6 @@ async function deploy({ env, workflow, signal }) {
 	workflow.setOutput("url", verified?.url ?? "");
 	workflow.setOutput("backend-id", verified?.backend_id ?? "");
 	const backend = verified?.backend_id;
-	const sizeBytes = await imageSize(pushed, {
-		token,
-		host: inputs.host,
-		signal
-	});
 	const durationMs = performance.now() - startedAt;
 	workflow.summary(summaryOf({
 		service,
@@ -1965,29 +2001,34 @@ function maskToken(workflow, token) {
 	for (const part of [token ?? "", token?.slice(token.indexOf(".") + 1) ?? ""]) for (const line of part.split(/\s+/)) if (line.length > 3) workflow.mask(line);
 }
 async function push(deployment) {
-	const { client, env, workflow, signal, inputs, service, token } = deployment;
+	const { access, logIn, signal, inputs, service } = deployment;
 	const { source, tags } = inputs;
 	if (source.kind === "archive") {
 		const digest = await pushArchive(source.path, {
-			client,
+			client: access.client,
 			service,
 			tags,
 			signal
 		});
+		const { client } = await logIn(signal);
 		return {
 			repository: await client.imageName(service, { signal }),
 			digest
 		};
 	}
 	const repository = await imageName(deployment);
-	const registry = repository.slice(0, repository.indexOf("/"));
-	const login = {
-		registry,
-		account: inputs.account,
-		token
+	return {
+		repository,
+		digest: await pushWithDocker(deployment, repository, source)
 	};
+}
+async function pushWithDocker(deployment, repository, source) {
+	const { access, logIn, env, workflow, signal, inputs, service, commit } = deployment;
+	const { tags } = inputs;
+	const registry = repository.slice(0, repository.indexOf("/"));
 	const show = async (work) => await workflow.withoutCommands(work);
 	const digestOf = async (tag) => {
+		const { token } = await logIn(signal);
 		const send = async (url, init) => await fetch(url, {
 			...init,
 			signal
@@ -2001,26 +2042,32 @@ async function push(deployment) {
 		if (found === void 0) throw new Failure(`The registry does not have ${repository}:${tag} after the push`);
 		return found;
 	};
-	return {
-		repository,
-		digest: await withLogIn(login, {
-			env,
-			workflow
-		}, async (dockerEnv) => {
-			const to = {
-				env: dockerEnv,
-				signal,
-				repository,
-				tags,
-				digestOf,
-				show
-			};
-			if (source.kind === "image") return await pushImage(source.image, to);
-			return await buildAndPush(source.build, commitLabels(deployment.commit), to);
-		})
+	const withDocker = async ({ token }, work) => await withLogIn({
+		registry,
+		account: inputs.account,
+		token
+	}, {
+		env,
+		workflow
+	}, async (dockerEnv) => {
+		return await work({
+			env: dockerEnv,
+			signal,
+			repository,
+			tags,
+			digestOf,
+			show
+		});
+	});
+	if (source.kind === "image") return await withDocker(access, async (push) => await pushImage(source.image, push));
+	const build = {
+		...source.build,
+		labels: commitLabels(commit)
 	};
+	await withDocker(access, async (push) => await buildImage(build, push));
+	return await withDocker(await logIn(signal), async (push) => await pushBuild(build, push));
 }
-async function imageName({ client, service, signal, workflow }) {
+async function imageName({ access: { client }, service, signal, workflow }) {
 	try {
 		return await client.imageName(service, { signal });
 	} catch (error) {

@@ -18,25 +18,22 @@ export interface DockerPush extends ProgramOptions {
   readonly show: (work: () => Promise<number>) => Promise<number>;
 }
 
-/** Builds an image and pushes it with all tags. Returns its digest. */
-export async function buildAndPush(
-  build: Build,
-  labels: Readonly<Record<string, string>>,
-  push: DockerPush,
-): Promise<string> {
-  const args = [
-    ...targets(push).flatMap((target) => ['--tag', target]),
-    ...(build.file === undefined ? [] : ['--file', build.file]),
-    ...(build.platforms.length === 0 ? [] : ['--platform', build.platforms.join(',')]),
-    ...build.buildArgs.flatMap((each) => ['--build-arg', each]),
-    ...Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]),
-    '--',
-    build.context,
-  ];
-  if (await hasBuildx(push)) return await buildWithBuildx(args, push);
-  if (build.platforms.length > 1) throw new Failure('platforms: More than one platform needs buildx');
-  if ((await push.show(() => showProgram('docker', ['build', ...args], push))) !== 0) throw buildFailed();
-  return await pushTags(push);
+/** A build, with the labels of its image. */
+export interface LabelledBuild extends Build {
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Builds an image. buildx keeps it in its cache, from which `pushBuild` pushes it. */
+export async function buildImage(build: LabelledBuild, push: DockerPush): Promise<void> {
+  const isBuildx = await hasBuildx(push);
+  if (!isBuildx && build.platforms.length > 1) throw new Failure('platforms: More than one platform needs buildx');
+  const command = isBuildx ? ['buildx', 'build', '--progress', 'plain', '--output', 'type=cacheonly'] : ['build'];
+  await runBuild([...command, ...buildArguments(build, push)], push);
+}
+
+/** Pushes an image that `buildImage` has built, with all tags. Returns its digest. */
+export async function pushBuild(build: LabelledBuild, push: DockerPush): Promise<string> {
+  return (await hasBuildx(push)) ? await pushWithBuildx(build, push) : await pushTags(push);
 }
 
 /** Pushes an image of the engine with all tags. Returns its digest. */
@@ -52,18 +49,36 @@ async function hasBuildx(push: DockerPush): Promise<boolean> {
   return (await runProgram('docker', ['buildx', 'version'], push)).code === 0;
 }
 
-async function buildWithBuildx(args: readonly string[], push: DockerPush): Promise<string> {
+async function pushWithBuildx(build: LabelledBuild, push: DockerPush): Promise<string> {
   const folder = await mkdtemp(join(push.env['RUNNER_TEMP'] || tmpdir(), 'berth-build-'));
   try {
     const metadata = join(folder, 'metadata.json');
-    const command = ['buildx', 'build', '--push', '--progress', 'plain', '--metadata-file', metadata, ...args];
-    if ((await push.show(() => showProgram('docker', command, push))) !== 0) throw buildFailed();
+    const command = ['buildx', 'build', '--push', '--progress', 'plain', '--metadata-file', metadata];
+    await runBuild([...command, ...buildArguments(build, push)], push);
     const digest = (JSON.parse(await readFile(metadata, 'utf8')) as Record<string, unknown>)['containerimage.digest'];
     if (typeof digest !== 'string') throw new Failure('docker buildx did not report the pushed digest');
     return digest;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function runBuild(command: readonly string[], push: DockerPush): Promise<void> {
+  if ((await push.show(() => showProgram('docker', command, push))) !== 0) {
+    throw new Failure('The build failed, see its output');
+  }
+}
+
+function buildArguments({ file, platforms, buildArgs, labels, context }: LabelledBuild, push: DockerPush): string[] {
+  return [
+    ...targets(push).flatMap((target) => ['--tag', target]),
+    ...(file === undefined ? [] : ['--file', file]),
+    ...(platforms.length === 0 ? [] : ['--platform', platforms.join(',')]),
+    ...buildArgs.flatMap((each) => ['--build-arg', each]),
+    ...Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]),
+    '--',
+    context,
+  ];
 }
 
 async function pushTags(push: DockerPush): Promise<string> {
@@ -78,8 +93,4 @@ async function pushTags(push: DockerPush): Promise<string> {
 
 function targets({ repository, tags }: DockerPush): string[] {
   return tags.map((tag) => `${repository}:${tag}`);
-}
-
-function buildFailed(): Failure {
-  return new Failure('The build failed, see its output');
 }

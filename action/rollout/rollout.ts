@@ -1,12 +1,15 @@
 /** Sets the image of an environment, waits until a backend of it is ready, and restores the previous image if none becomes ready. */
 import { BerthError } from '../../client/index.ts';
 import type { BerthClient, ConnectResponse } from '../../client/index.ts';
+import type { LogIn } from '../access.ts';
 import { Failure } from '../failure.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Workflow } from '../workflow/workflow.ts';
 
 export interface Rollout {
   readonly client: BerthClient;
+  /** For what follows a failure: until then, the deploy token of `client` may have expired. */
+  readonly logIn: LogIn;
   readonly workflow: Workflow;
   readonly inputs: Inputs;
   /** `<account>/<service>`. */
@@ -52,32 +55,40 @@ async function verify(rollout: Rollout): Promise<Verified> {
   workflow.info(`Waiting for the backend ${backend}`);
   try {
     await client.waitUntilReady(backend, { timeoutMs: readyTimeoutMs, signal });
-  } catch (error) {
     signal.throwIfAborted();
-    throw await notReady(rollout, backend, error);
-  } finally {
-    // After a cancellation, no client will connect to this backend.
-    if (signal.aborted) await client.stop(backend, { timeoutMs: rollbackTimeoutMs }).catch(() => {});
+  } catch (error) {
+    const failure = await failureOf(rollout, backend, error);
+    await abandon(rollout, backend);
+    throw failure;
   }
   workflow.info(`The backend ${backend} is ready`);
   return session;
 }
 
-/** Prints the log of a backend, and stops it. Returns the failure. */
-async function notReady({ client, workflow, inputs }: Rollout, backend: string, error: unknown): Promise<Failure> {
-  const problem = await client.status(backend).then(
-    (status) => status.problem,
-    () => undefined,
-  );
-  await workflow.group(`The last lines of the log of ${backend}`, async () => {
-    for (const line of await lastLogLines(client, backend)) workflow.info(line);
-  });
-  await client.stop(backend, { hard: true }).catch(() => {});
+/** The failure of a backend that did not become ready. Any other error is returned unchanged. */
+async function failureOf({ client, inputs }: Rollout, backend: string, error: unknown): Promise<unknown> {
+  const code = error instanceof BerthError ? error.code : undefined;
+  if (code !== 'TimedOut' && code !== 'BackendEnded') return error;
+  const { problem } = await client.status(backend).catch(() => ({ problem: undefined }));
   const seconds = inputs.readyTimeoutMs / 1000;
-  const isLate = error instanceof BerthError && error.code === 'TimedOut';
-  const what = isLate ? `was not ready within ${seconds} seconds` : 'ended before it was ready';
-  if (!isLate && !(error instanceof BerthError && error.code === 'BackendEnded')) throw error;
+  const what = code === 'TimedOut' ? `was not ready within ${seconds} seconds` : 'ended before it was ready';
   return new Failure(`The backend ${backend} ${what}${problem === undefined ? '' : `: ${problem}`}`, { cause: error });
+}
+
+/** Prints the log of a backend to which no client will connect, and stops it. Only warns, because the caller already reports a failure. */
+async function abandon({ logIn, workflow, signal }: Rollout, backend: string): Promise<void> {
+  try {
+    const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
+    if (!signal.aborted) {
+      await workflow.group(`The last lines of the log of ${backend}`, async () => {
+        for (const line of await lastLogLines(client, backend)) workflow.info(line);
+      });
+    }
+    await client.stop(backend, { hard: true, timeoutMs: rollbackTimeoutMs });
+  } catch (error) {
+    if (error instanceof BerthError && error.code === 'BackendNotRunning') return;
+    workflow.warning(`The backend ${backend} was not stopped: ${messageOf(error)}`);
+  }
 }
 
 /** Reads the last lines. Reports an error as a line, because the caller already reports another failure. */
@@ -90,12 +101,12 @@ async function lastLogLines(client: BerthClient, backend: string): Promise<strin
     }
     return lines;
   } catch (error) {
-    return [...lines, `(The log cannot be read: ${error instanceof Error ? error.message : String(error)})`];
+    return [...lines, `(The log cannot be read: ${messageOf(error)})`];
   }
 }
 
 /** Restores the previous image, unless another deployment has set a different one. */
-async function rollBack({ client, workflow, inputs, service, digest, previous }: Rollout): Promise<void> {
+async function rollBack({ logIn, workflow, inputs, service, digest, previous }: Rollout): Promise<void> {
   if (previous === undefined) {
     if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
     return;
@@ -103,6 +114,7 @@ async function rollBack({ client, workflow, inputs, service, digest, previous }:
   const { environment } = inputs;
   const options = { timeoutMs: rollbackTimeoutMs };
   try {
+    const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
     const current = await environmentImage(client, service, { environment, ...options });
     if (current !== digest) {
       workflow.warning(`No rollback: another deployment has set ${service}/${environment} to ${current}`);
@@ -111,8 +123,7 @@ async function rollBack({ client, workflow, inputs, service, digest, previous }:
     await client.setImage(service, previous, { environment, ...options });
     workflow.notice(`Rolled back: new backends of ${service}/${environment} run ${previous} again`);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    workflow.error(`The rollback failed, so new backends still run ${digest}: ${why}`);
+    workflow.error(`The rollback failed, so new backends still run ${digest}: ${messageOf(error)}`);
   }
 }
 
@@ -153,4 +164,8 @@ async function environmentImage(
 function explain(error: unknown): never {
   if (!(error instanceof BerthError && error.code === 'Forbidden')) throw error;
   throw new Failure('wait-for-ready: The token needs the scope connect', { cause: error });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-// Takes about 30 s
+// Takes about 40 s
 /** The deploy action, whose bundle runs as on GitHub, against a platform on a real engine. */
 import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { createWriteStream } from 'node:fs';
@@ -162,12 +162,12 @@ describe.skipIf(!engine)('the deploy action', () => {
 
     // The deploy token, the ID token and the log-in of docker are masked; the URL of the session is in the outputs only.
     const masks = step.commands.flatMap(({ name, data }) => (name === 'add-mask' ? data : []));
-    expect(masks).toEqual([
-      expect.stringMatching(/^eyJ/),
-      expect.stringMatching(/^home\.berth_dep_/),
-      expect.any(String),
-    ]);
+    const exchange = [expect.stringMatching(/^eyJ/), expect.stringMatching(/^home\.berth_dep_/)];
+    const logIn = expect.stringMatching(/^[\w+/=]+$/);
+    // Before the build, before the push, for the digest in the registry, and for the rollout.
+    expect(masks).toEqual([...exchange, logIn, ...exchange, logIn, ...exchange, ...exchange]);
     expect(Buffer.from(masks[2] ?? '', 'base64').toString()).toBe(`home:${masks[1]}`);
+    expect(Buffer.from(masks[5] ?? '', 'base64').toString()).toBe(`home:${masks[4]}`);
     for (const secret of [...masks, url]) expect(`${step.log}${step.summary}`).not.toContain(secret);
     expect(await readdir(job.temp)).toEqual([]);
   });
@@ -248,6 +248,35 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect(step.code).toBe(1);
     expect(step.log).toMatch(/The backend \w+ was not ready within 1 seconds/);
     const backend = /Waiting for the backend (\w+)/.exec(step.log)?.[1] ?? '';
+    expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_kind: 'hard' });
+  });
+
+  test('a rollback and the end of its backend do not depend on the deploy token of the push, which may expire before', async () => {
+    const { job, hash } = await jobOf('Slow');
+    const scopes = ['push', 'deploy', 'connect', 'read'];
+    const rule = JSON.stringify({ issuer: issuer.url, repository: 'acme/slow', scopes });
+    expect((await api(platform, '/v2/account/home/trust', { method: 'POST', body: rule })).status).toBe(201);
+    const inputs = { host: platform.apiUrl, service: 'home/slow' };
+    const before = await job.main(withToken({ ...inputs, archive, 'wait-for-ready': false }), runnerOf(hash));
+    const env = { ...runnerOf(hash), ...issuer.jobOf({ repository: 'acme/slow', ref: 'refs/heads/main' }) };
+    // Enough time to revoke the token.
+    const options = { 'rollback-on-failure': true, 'ready-timeout-seconds': '10' };
+    const running = job.main({ ...inputs, image: deaf, ...options }, env);
+    const backends = async () =>
+      (await get<{ backends: { id: string }[] }>('/v2/service/home/slow/backends')).backends.map(({ id }) => id);
+    await expect.poll(backends, { interval: 250, timeout: 60_000 }).toHaveLength(1);
+    const { tokens } = await get<{ tokens: { id: string; kind: string }[] }>('/v2/account/home/tokens');
+    for (const { id } of tokens.filter(({ kind }) => kind === 'deploy')) {
+      await api(platform, `/v2/account/home/token/${id}/revoke`, { method: 'POST' });
+    }
+    const step = await running;
+    const annotations = step.commands.filter(({ name }) => ['error', 'warning', 'notice'].includes(name));
+    expect(annotations.map(({ data }) => data)).toEqual([
+      expect.stringContaining(`run ${before.outputs['digest']} again`),
+      expect.stringMatching(/was not ready within 10 seconds/),
+    ]);
+    expect(await imageOfDefault('slow')).toBe(before.outputs['digest']);
+    const [backend = ''] = await backends();
     expect(await waitFor(platform, backend, 'terminated')).toMatchObject({ termination_kind: 'hard' });
   });
 
