@@ -1260,11 +1260,17 @@ const sharedFolders = [
 	"buildx"
 ];
 async function withLogIn(login, { env, workflow }, work) {
-	const folder = await logIn(login, env, workflow);
+	const own = env["DOCKER_CONFIG"] || join(env["HOME"] || homedir(), ".docker");
+	const folder = await logIn(login, own, {
+		env,
+		workflow
+	});
+	const certificates = env["DOCKER_TLS_VERIFY"] && { DOCKER_CERT_PATH: env["DOCKER_CERT_PATH"] || own };
 	try {
 		return await work({
 			...env,
-			DOCKER_CONFIG: folder
+			DOCKER_CONFIG: folder,
+			...certificates
 		});
 	} finally {
 		await rm(folder, {
@@ -1280,8 +1286,7 @@ async function logOut(workflow) {
 		force: true
 	});
 }
-async function logIn(login, env, workflow) {
-	const own = env["DOCKER_CONFIG"] || join(env["HOME"] || homedir(), ".docker");
+async function logIn(login, own, { env, workflow }) {
 	const folder = await mkdtemp(join(env["RUNNER_TEMP"] || tmpdir(), "berth-docker-"));
 	workflow.saveState(stateName$1, folder);
 	await mkdir(join(own, "buildx"), { recursive: true });

@@ -42,6 +42,14 @@ test('adds a masked log-in to those of the job, and deletes it after the work', 
   expect(JSON.parse(readFileSync(join(folder, 'own/config.json'), 'utf8'))).toEqual(own);
 });
 
+test('docker finds the certificates of the job', async () => {
+  const certificatesOf = async (more: Readonly<Record<string, string>>) =>
+    await withLogIn(login, { env: { ...env, ...more }, workflow }, async ({ DOCKER_CERT_PATH: path }) => path);
+  expect(await certificatesOf({ DOCKER_TLS_VERIFY: '1' })).toBe(join(folder, 'own'));
+  expect(await certificatesOf({ DOCKER_TLS_VERIFY: '1', DOCKER_CERT_PATH: '/other' })).toBe('/other');
+  expect(await certificatesOf({})).toBeUndefined();
+});
+
 test('deletes the log-in after work that fails, too; the post step finds the folder, and does nothing without one', async () => {
   const failing = withLogIn(login, { env, workflow }, async () => Promise.reject(new Error('broken')));
   await expect(failing).rejects.toThrow('broken');

@@ -12,6 +12,11 @@ export interface RegistryLogin {
   readonly token: string;
 }
 
+interface Job {
+  readonly env: Environment;
+  readonly workflow: Workflow;
+}
+
 /** The state with the path of the folder, for the post step. */
 const stateName = 'docker-config';
 
@@ -21,12 +26,15 @@ const sharedFolders = ['contexts', 'cli-plugins', 'buildx'];
 /** Logs in, calls `work` with an environment in which docker uses the log-in, and deletes the log-in. */
 export async function withLogIn<T>(
   login: RegistryLogin,
-  { env, workflow }: { readonly env: Environment; readonly workflow: Workflow },
+  { env, workflow }: Job,
   work: (env: Environment) => Promise<T>,
 ): Promise<T> {
-  const folder = await logIn(login, env, workflow);
+  const own = env['DOCKER_CONFIG'] || join(env['HOME'] || homedir(), '.docker');
+  const folder = await logIn(login, own, { env, workflow });
+  // Without this variable, docker reads certificates from the folder of its configuration.
+  const certificates = env['DOCKER_TLS_VERIFY'] && { DOCKER_CERT_PATH: env['DOCKER_CERT_PATH'] || own };
   try {
-    return await work({ ...env, DOCKER_CONFIG: folder });
+    return await work({ ...env, DOCKER_CONFIG: folder, ...certificates });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -38,9 +46,8 @@ export async function logOut(workflow: Workflow): Promise<void> {
   if (folder !== '') await rm(folder, { recursive: true, force: true });
 }
 
-/** Writes the configuration, and returns its folder. */
-async function logIn(login: RegistryLogin, env: Environment, workflow: Workflow): Promise<string> {
-  const own = env['DOCKER_CONFIG'] || join(env['HOME'] || homedir(), '.docker');
+/** Writes the configuration with what is in the folder `own`, and returns its folder. */
+async function logIn(login: RegistryLogin, own: string, { env, workflow }: Job): Promise<string> {
   const folder = await mkdtemp(join(env['RUNNER_TEMP'] || tmpdir(), 'berth-docker-'));
   // Saved before the log-in is written, so that the post step deletes it even if this process is killed.
   workflow.saveState(stateName, folder);

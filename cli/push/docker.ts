@@ -1,5 +1,5 @@
 /** Builds and pushes images with Docker. */
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,8 +61,7 @@ export async function pushImage(name: string, login: RegistryLogin, options: Doc
   const removeAtExit = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', removeAtExit);
   try {
-    await writeDockerConfig(folder, name, login, options.env);
-    const env = { ...options.env, DOCKER_CONFIG: folder };
+    const env = await writeDockerConfig(folder, name, login, options.env);
     if ((await showProgram('docker', ['push', name], { ...options, env })) !== 0) {
       throw new CliError('PushFailed', 'docker push failed, see its output');
     }
@@ -74,17 +73,29 @@ export async function pushImage(name: string, login: RegistryLogin, options: Doc
 
 /**
  * Writes a separate docker configuration for this push. So the credentials do not replace a log-in of the user, are not kept on the disk,
- * and do not appear in the command line. Keeps the user's current context, which has the address of the engine.
+ * and do not appear in the command line. Keeps the user's engine: contexts and certificates. Returns the environment of docker.
  */
 // oxlint-disable-next-line max-params -- two parts of a file, and where it is
-async function writeDockerConfig(folder: string, name: string, login: RegistryLogin, env: Environment): Promise<void> {
+async function writeDockerConfig(
+  folder: string,
+  name: string,
+  login: RegistryLogin,
+  env: Environment,
+): Promise<Environment> {
   const own = env['DOCKER_CONFIG'] || join(env['HOME'] || homedir(), '.docker');
   const auth = Buffer.from(`${login.account}:${login.token}`).toString('base64');
   const registry = name.slice(0, name.indexOf('/'));
   const context = await currentContext(own);
   const config = { auths: { [registry]: { auth } }, ...(context !== undefined && { currentContext: context }) };
   await writeFile(join(folder, 'config.json'), JSON.stringify(config), { mode: 0o600 });
-  if (context !== undefined) await symlink(join(own, 'contexts'), join(folder, 'contexts'));
+  const contexts = join(own, 'contexts');
+  if (existsSync(contexts)) await symlink(contexts, join(folder, 'contexts'));
+  return {
+    ...env,
+    DOCKER_CONFIG: folder,
+    // Without this variable, docker reads certificates from the folder of its configuration.
+    ...(env['DOCKER_TLS_VERIFY'] && { DOCKER_CERT_PATH: env['DOCKER_CERT_PATH'] || own }),
+  };
 }
 
 async function currentContext(folder: string): Promise<string | undefined> {
