@@ -17,8 +17,9 @@ export interface Job {
   readonly signal: AbortSignal;
 }
 
-/** Trades the ID token of the job for a deploy token. Both are masked. */
-export async function deployToken({ host, account }: Inputs, { env, workflow, signal }: Job): Promise<DeployToken> {
+/** Trades the ID token of the job for a deploy token, which allows all that the inputs need. Both are masked. */
+export async function deployToken(inputs: Inputs, { env, workflow, signal }: Job): Promise<DeployToken> {
+  const { host, account } = inputs;
   const url = env['ACTIONS_ID_TOKEN_REQUEST_URL'];
   const secret = env['ACTIONS_ID_TOKEN_REQUEST_TOKEN'];
   if (!url || !secret) {
@@ -30,6 +31,7 @@ export async function deployToken({ host, account }: Inputs, { env, workflow, si
   try {
     const deploy = await client.trustRules.exchange(account, idToken, { signal });
     workflow.mask(deploy.token);
+    checkScopes(inputs, deploy.scopes);
     return deploy;
   } catch (error) {
     if (!(error instanceof BerthError)) throw error;
@@ -42,6 +44,14 @@ function audienceUrl(url: string, host: string): URL {
   const result = new URL(url);
   result.searchParams.set('audience', host);
   return result;
+}
+
+/** Refuses a trust rule with which the deployment would fail after the push. */
+function checkScopes({ waitForReady, rollbackOnFailure }: Inputs, scopes: readonly string[]): void {
+  const needed = ['push', 'deploy', ...(waitForReady ? ['connect'] : []), ...(rollbackOnFailure ? ['read'] : [])];
+  if (needed.every((scope) => scopes.includes(scope))) return;
+  const how = `Create one with "berth admin trust create" and --scope ${needed.join(',')}`;
+  throw new Failure(`The trust rule has the scopes ${scopes.join(',')}, and these inputs need others. ${how}`);
 }
 
 async function requestIdToken(url: URL, secret: string, signal: AbortSignal): Promise<string> {

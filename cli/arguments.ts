@@ -26,6 +26,18 @@ export function several(text: string, before: readonly string[] = []): string[] 
   return [...before, text];
 }
 
+/** One of the scopes `allowed`, or several with commas between them. The option may be repeated. */
+export function scopes<Scope extends string>(allowed: readonly Scope[]) {
+  return (text: string, before: readonly Scope[] = []): Scope[] => {
+    const found = text.split(',').map((name) => {
+      const scope = allowed.find((each) => each === name);
+      if (scope === undefined) throw new InvalidArgumentError(`Use ${allowed.join(', ')}.`);
+      return scope;
+    });
+    return [...before, ...found];
+  };
+}
+
 /** An integer of at least 1. */
 export function positive(text: string): number {
   const value = nonNegative(text);

@@ -1365,7 +1365,8 @@ async function digestOfTag(tag, at) {
 // action/id-token.ts
 const timeoutMs$1 = 15e3;
 const attempts = 3;
-async function deployToken({ host, account }, { env, workflow, signal }) {
+async function deployToken(inputs, { env, workflow, signal }) {
+	const { host, account } = inputs;
 	const url = env["ACTIONS_ID_TOKEN_REQUEST_URL"];
 	const secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"];
 	if (!url || !secret) throw new Failure("token: Set it, or give the job \"permissions: id-token: write\" and the account a trust rule");
@@ -1375,6 +1376,7 @@ async function deployToken({ host, account }, { env, workflow, signal }) {
 	try {
 		const deploy = await client.trustRules.exchange(account, idToken, { signal });
 		workflow.mask(deploy.token);
+		checkScopes(inputs, deploy.scopes);
 		return deploy;
 	} catch (error) {
 		if (!(error instanceof BerthError)) throw error;
@@ -1385,6 +1387,17 @@ function audienceUrl(url, host) {
 	const result = new URL(url);
 	result.searchParams.set("audience", host);
 	return result;
+}
+function checkScopes({ waitForReady, rollbackOnFailure }, scopes) {
+	const needed = [
+		"push",
+		"deploy",
+		...waitForReady ? ["connect"] : [],
+		...rollbackOnFailure ? ["read"] : []
+	];
+	if (needed.every((scope) => scopes.includes(scope))) return;
+	const how = `Create one with "berth admin trust create" and --scope ${needed.join(",")}`;
+	throw new Failure(`The trust rule has the scopes ${scopes.join(",")}, and these inputs need others. ${how}`);
 }
 async function requestIdToken(url, secret, signal) {
 	for (let attempt = 1;; attempt += 1) try {

@@ -1,7 +1,7 @@
 /** `berth token`. */
 import { Command } from '@commander-js/extra-typings';
 import type { AccessToken } from '../../client/index.ts';
-import { duration, several } from '../arguments.ts';
+import { duration, scopes, several } from '../arguments.ts';
 import { collect } from '../collect.ts';
 import { usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
@@ -19,23 +19,22 @@ export function tokenCommand(session: Session) {
     .addCommand(revokeCommand(session));
 }
 
-const scopes = ['read', 'connect', 'push', 'deploy', 'manage'] as const;
-
-type Scope = (typeof scopes)[number];
+const tokenScopes = ['read', 'connect', 'push', 'deploy', 'manage'] as const;
 
 function createCommand(session: Session) {
   const command = new Command('create')
     .summary('create an access token, and print it')
     .description('Creates an access token, and prints it. The token is shown only once.')
     .argument('<name>', 'a name that describes the purpose of the token')
-    .option('--scope <scope>', `what it allows: ${scopes.join(', ')}; may be repeated`, several)
+    .option('--scope <scope>', `what it allows: ${tokenScopes.join(', ')}; may be repeated`, scopes(tokenScopes))
     .option('--service <service>', 'the only service that it is valid for, may be repeated', several)
     .option('--expires <duration>', 'how long it is valid, such as 30d (default: until it is revoked)', duration)
     .action(async (name, { scope, service, expires }) => {
+      if (!scope) throw usageError('Say what the token allows', `Use --scope with one of ${tokenScopes.join(', ')}`);
       const client = await session.client();
       const wanted = {
         name,
-        scopes: scopesOf(scope),
+        scopes: scope,
         ...(service && { services: service }),
         ...(expires !== undefined && { expires_in_seconds: expires }),
       };
@@ -47,15 +46,6 @@ function createCommand(session: Session) {
     command,
     'token create "CI of draw" --scope push --scope deploy --service draw --expires 90d > token-file',
   );
-}
-
-function scopesOf(given: readonly string[] | undefined): Scope[] {
-  if (!given) throw usageError('Say what the token allows', `Use --scope with one of ${scopes.join(', ')}`);
-  const names = given.flatMap((each) => each.split(','));
-  const unknown = names.find((name) => !scopes.some((scope) => scope === name));
-  if (unknown !== undefined)
-    throw usageError(`--scope: There is no scope "${unknown}"`, `Use one of ${scopes.join(', ')}`);
-  return names as Scope[];
 }
 
 function listCommand(session: Session) {

@@ -296,7 +296,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect([step.code, await imageOfDefault('contested')]).toEqual([1, 'v1']);
   });
 
-  test('a trust rule without connect and read allows a deployment, and the error of a wait or rollback names the missing scope', async () => {
+  test('a trust rule without connect and read allows a deployment, and the error of a wait or rollback names the missing scopes before the push', async () => {
     const { job, hash } = await jobOf('Narrow');
     const rule = JSON.stringify({ issuer: issuer.url, repository: 'acme/narrow' });
     expect((await api(platform, '/v2/account/home/trust', { method: 'POST', body: rule })).status).toBe(201);
@@ -305,10 +305,14 @@ describe.skipIf(!engine)('the deploy action', () => {
     const plain = await job.main({ ...inputs, 'wait-for-ready': false }, env);
     expect([plain.code, plain.outputs]).toMatchObject([0, { 'backend-id': '', url: '' }]);
     expect(await imageOfDefault('narrow')).toBe(plain.outputs['digest']);
-    const errorOf = async (more: With) =>
-      (await job.main({ ...inputs, ...more }, env)).commands.find(({ name }) => name === 'error')?.data;
-    expect(await errorOf({})).toBe('wait-for-ready: The token needs the scope connect');
-    expect(await errorOf({ 'rollback-on-failure': true })).toBe('rollback-on-failure: The token needs the scope read');
+    const errorOf = async (more: With) => {
+      const { commands, outputs } = await job.main({ ...inputs, ...more }, env);
+      // Before the push.
+      expect(outputs['digest']).toBeUndefined();
+      return commands.find(({ name }) => name === 'error')?.data;
+    };
+    expect(await errorOf({})).toMatch(/^The trust rule has the scopes push,deploy, .* --scope push,deploy,connect$/);
+    expect(await errorOf({ 'rollback-on-failure': true })).toMatch(/ --scope push,deploy,connect,read$/);
   });
 
   test.skipIf(!buildx)(

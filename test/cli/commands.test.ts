@@ -469,9 +469,13 @@ describe.skipIf(!engine)('the command line', () => {
       'main',
       '--lifetime',
       '5m',
+      '--scope',
+      'push,deploy',
+      '--scope',
+      'connect',
     );
     expect(await own.ok('admin', 'trust', 'list')).toMatch(
-      new RegExp(`^${id} +acme/draw +main +any +all +push,deploy$`, 'm'),
+      new RegExp(`^${id} +acme/draw +main +any +all +push,deploy,connect$`, 'm'),
     );
     await own.ok('admin', 'trust', 'delete', id);
     const [latest, ...earlier] = (await own.ok('admin', 'audit', '--limit', '3', '--json')).trimEnd().split('\n');

@@ -1,6 +1,6 @@
 /** `berth admin trust`. */
 import { Command } from '@commander-js/extra-typings';
-import { duration, several } from '../../arguments.ts';
+import { duration, scopes, several } from '../../arguments.ts';
 import { collect } from '../../collect.ts';
 import { withExamples } from '../../examples.ts';
 import { table } from '../../output/table.ts';
@@ -14,6 +14,9 @@ export function trustCommand(session: Session) {
     .addCommand(deleteCommand(session));
 }
 
+/** Deployments need no access to settings and tokens. */
+const trustScopes = ['read', 'connect', 'push', 'deploy'] as const;
+
 function createCommand(session: Session) {
   const command = new Command('create')
     .summary('trust a repository')
@@ -24,22 +27,32 @@ function createCommand(session: Session) {
     .option('--branch <name>', 'the only branch (default: every branch and tag)')
     .option('--environment <name>', 'the only environment of the deployment (default: any or none)')
     .option('--service <service>', 'the only service, may be repeated (default: all)', several)
+    .option(
+      '--scope <scope>',
+      `what a deploy token allows: ${trustScopes.join(', ')}; may be repeated (default: push and deploy)`,
+      scopes(trustScopes),
+    )
     .option('--lifetime <duration>', 'how long a deploy token is valid (default: 15m)', duration)
     .option('--issuer <url>', "the issuer of ID tokens (default: GitHub's)")
-    .action(async (repository, { branch, environment, service, lifetime, issuer }) => {
+    .action(async (repository, { branch, environment, service, scope, lifetime, issuer }) => {
       const client = await session.client();
       const wanted = {
         repository,
         ...(branch !== undefined && { branch }),
         ...(environment !== undefined && { environment }),
         ...(service && { services: service }),
+        ...(scope && { scopes: scope }),
         ...(lifetime !== undefined && { lifetime_seconds: lifetime }),
         ...(issuer !== undefined && { issuer }),
       };
       const rule = await client.trustRules.create(await session.account(), wanted, { signal: session.signal });
       session.output.done(rule, `Created the trust rule ${rule.id}`);
     });
-  return withExamples(command, 'admin trust create acme/draw --branch main --service draw');
+  return withExamples(
+    command,
+    'admin trust create acme/draw --branch main --service draw',
+    'admin trust create acme/draw --scope push,deploy,connect,read',
+  );
 }
 
 function listCommand(session: Session) {
