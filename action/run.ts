@@ -97,7 +97,13 @@ async function pushWithDocker(
   const digestOf = async (tag: string) => {
     const { token } = await logIn(signal);
     const send = async (url: string, init: RequestInit) => await fetch(url, { ...init, signal });
-    const found = await digestOfTag(tag, { url: registryUrl(registry, inputs.host), name: service, token, send });
+    const found = await digestOfTag(tag, {
+      url: registryUrl(registry, inputs.host),
+      name: service,
+      token,
+      send,
+      signal,
+    });
     if (found === undefined) throw new Failure(`The registry does not have ${repository}:${tag} after the push`);
     return found;
   };

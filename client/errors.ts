@@ -67,8 +67,8 @@ function unexpected(status: number): string {
   return `The server answered with ${what}. Check the address of the API`;
 }
 
-/** Seconds or a date (RFC 9110, section 10.2.3). */
-function retryAfter(header: string | null): number | undefined {
+/** The header in milliseconds: it has seconds or a date (RFC 9110, section 10.2.3). */
+export function retryAfter(header: string | null): number | undefined {
   if (header === null) return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);

@@ -548,7 +548,7 @@ const endpoints = {
 	}
 };
 // client/transport.ts
-const longestDelayMs = 1e4;
+const longestDelayMs$1 = 1e4;
 const longestRetryAfterMs = 6e4;
 var Transport = class {
 	#url;
@@ -626,7 +626,7 @@ var Transport = class {
 	}
 	backOffMs(failures, firstMs = this.#retryDelayMs) {
 		const doubledMs = firstMs * 2 ** Math.max(0, failures - 1);
-		return Math.min(longestDelayMs, doubledMs) * (.5 + Math.random() / 2);
+		return Math.min(longestDelayMs$1, doubledMs) * (.5 + Math.random() / 2);
 	}
 };
 function problemOf(error, limit) {
@@ -1327,17 +1327,24 @@ function registryUrl(registry, apiUrl) {
 	const api = new URL(apiUrl);
 	return `${isLoopback(hostname) || api.hostname === hostname && api.protocol === "http:" ? "http" : "https"}://${registry}`;
 }
-async function requestGrant({ url, name, action, token, send }) {
-	const challenge = (await send(`${url}/v2/`, {})).headers.get("www-authenticate") ?? "";
+async function requestGrant(action, at) {
+	const { url, name, token } = at;
+	const challenged = await patientlySent(at, `${url}/v2/`);
+	const challenge = challenged.headers.get("www-authenticate") ?? "";
 	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
-	if (realm === "" || new URL(realm).origin !== new URL(url).origin) return void 0;
+	if (realm === "" || new URL(realm).origin !== new URL(url).origin) {
+		if (challenged.status >= 429) throw await registryError(challenged);
+		throw new BerthError("UnexpectedResponse", `${url} does not answer as Berth's registry`);
+	}
 	const [account = ""] = name.split("/");
 	const query = new URLSearchParams({
 		service,
 		scope: `repository:${name}:${action}`
 	});
 	const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString("base64")}`;
-	return await send(`${realm}?${query.toString()}`, { headers: { authorization } });
+	const granted = await patientlySent(at, `${realm}?${query.toString()}`, { headers: { authorization } });
+	if (!granted.ok) throw await registryError(granted);
+	return (await granted.json()).token;
 }
 const manifestTypes = [
 	"application/vnd.oci.image.manifest.v1+json",
@@ -1346,21 +1353,40 @@ const manifestTypes = [
 	"application/vnd.docker.distribution.manifest.list.v2+json"
 ].join(", ");
 async function digestOfTag(tag, at) {
-	const granted = await requestGrant({
-		...at,
-		action: "pull,push"
-	});
-	if (!granted?.ok) return void 0;
-	const { token } = await granted.json();
 	const headers = {
-		authorization: `Bearer ${token}`,
+		authorization: `Bearer ${await requestGrant("pull,push", at)}`,
 		accept: manifestTypes
 	};
-	const answer = await at.send(`${at.url}/v2/${at.name}/manifests/${tag}`, {
+	const answer = await patientlySent(at, `${at.url}/v2/${at.name}/manifests/${tag}`, {
 		method: "HEAD",
 		headers
 	});
-	return answer.ok ? answer.headers.get("docker-content-digest") ?? void 0 : void 0;
+	if (answer.status === 404) return void 0;
+	if (!answer.ok) throw await registryError(answer);
+	return answer.headers.get("docker-content-digest") ?? void 0;
+}
+async function registryError(answer) {
+	const { status, headers } = answer;
+	const [first] = (await answer.json().catch(() => ({}))).errors ?? [];
+	const message = `The registry answers ${status}: ${first?.message ?? "no message"}`;
+	const retryAfterMs = retryAfter(headers.get("retry-after"));
+	return new BerthError(first?.code ?? "RegistryError", message, {
+		status,
+		retryAfterMs
+	});
+}
+const attempts$1 = 4;
+const firstDelayMs = 250;
+const longestDelayMs = 3e4;
+async function patientlySent(at, url, init = {}) {
+	for (let attempt = 1;; attempt += 1) {
+		const answer = await at.send(url, init);
+		const isBusy = answer.status === 429 || answer.status === 503;
+		const delayMs = Math.max(firstDelayMs * 2 ** (attempt - 1), retryAfter(answer.headers.get("retry-after")) ?? 0);
+		if (!isBusy || attempt === attempts$1 || delayMs > longestDelayMs) return answer;
+		await answer.body?.cancel();
+		await wait(delayMs, at.signal);
+	}
 }
 // action/id-token.ts
 const timeoutMs$1 = 15e3;
@@ -1902,15 +1928,13 @@ async function imageSize({ repository, digest }, access) {
 	});
 	try {
 		const [url, name] = [registryUrl(registry, access.host), path.join("/")];
-		const answer = await requestGrant({
+		const grant = await requestGrant("pull", {
 			url,
 			name,
-			action: "pull",
 			token: access.token,
-			send
+			send,
+			signal
 		});
-		if (!answer?.ok) return void 0;
-		const { token: grant } = await answer.json();
 		const read = async (reference) => {
 			const headers = {
 				authorization: `Bearer ${grant}`,
@@ -2055,7 +2079,8 @@ async function pushWithDocker(deployment, repository, source) {
 			url: registryUrl(registry, inputs.host),
 			name: service,
 			token,
-			send
+			send,
+			signal
 		});
 		if (found === void 0) throw new Failure(`The registry does not have ${repository}:${tag} after the push`);
 		return found;

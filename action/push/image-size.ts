@@ -32,9 +32,7 @@ export async function imageSize(
   const send = async (url: string, init: RequestInit) => await fetch(url, { ...init, signal });
   try {
     const [url, name] = [registryUrl(registry, access.host), path.join('/')];
-    const answer = await requestGrant({ url, name, action: 'pull', token: access.token, send });
-    if (!answer?.ok) return undefined;
-    const { token: grant } = (await answer.json()) as { token: string };
+    const grant = await requestGrant('pull', { url, name, token: access.token, send, signal });
     const read = async (reference: string): Promise<Manifest> => {
       const headers = { authorization: `Bearer ${grant}`, accept: manifestTypes };
       const response = await send(`${url}/v2/${name}/manifests/${reference}`, { headers });
