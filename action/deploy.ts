@@ -1,6 +1,5 @@
 /** The program of the action. The runner starts it twice: for the step, and after the job to delete the Docker log-in. */
-import { BerthError } from '../client/index.ts';
-import { Failure } from './failure.ts';
+import { Failure, messageOf } from './failure.ts';
 import { logOut } from './push/docker-login.ts';
 import { deploy } from './run.ts';
 import { Workflow } from './workflow/workflow.ts';
@@ -26,13 +25,4 @@ async function step(): Promise<void> {
     workflow.error(messageOf(error));
     process.exitCode = 1;
   }
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof BerthError) {
-    const id = error.id ? ` (request ${error.id})` : '';
-    return `${error.code}: ${error.message}${id}`;
-  }
-  if (error instanceof Failure) return error.message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -12,7 +12,9 @@ import { pushArchive } from './push/archive.ts';
 import { buildImage, pushBuild, pushImage } from './push/docker.ts';
 import type { DockerPush } from './push/docker.ts';
 import { withLogIn } from './push/docker-login.ts';
-import { digestBefore, rollOut } from './rollout/rollout.ts';
+import { imageBefore, rollBack } from './rollout/rollback.ts';
+import { rollOut } from './rollout/rollout.ts';
+import type { Verified } from './rollout/rollout.ts';
 import { imageSize } from './push/image-size.ts';
 import { summaryOf } from './summary.ts';
 import type { Workflow } from './workflow/workflow.ts';
@@ -34,6 +36,18 @@ interface Deployment extends Step {
   readonly commit: Commit;
 }
 
+interface Pushed {
+  /** The name in the registry, without a tag. */
+  readonly repository: string;
+  readonly digest: string;
+}
+
+interface Deployed {
+  readonly digest: string;
+  readonly sizeBytes: number | undefined;
+  readonly verified: Verified | undefined;
+}
+
 /** Deploys. Rejects with the error to report. */
 export async function deploy({ env, workflow, signal }: Step): Promise<void> {
   const startedAt = performance.now();
@@ -46,20 +60,34 @@ export async function deploy({ env, workflow, signal }: Step): Promise<void> {
   const commit = await currentCommit(env, signal);
   const deployment = { env, workflow, signal, inputs, logIn, access, service, commit };
 
-  const { environment, tags, rollbackOnFailure } = inputs;
-  const previous = rollbackOnFailure ? await digestBefore(access.client, service, { environment, signal }) : undefined;
-  const pushed = await workflow.group('Push the image', async () => await push(deployment));
-  const { repository, digest } = pushed;
-  workflow.setOutput('digest', digest);
-  workflow.setOutput('image', `${repository}@${digest}`);
-  const { client, token } = await logIn(signal);
-  const sizeBytes = await imageSize(pushed, { token, host: inputs.host, signal });
-  const verified = await rollOut({ client, logIn, workflow, inputs, service, digest, previous, signal });
+  const { digest, sizeBytes, verified } = await deployOrRollBack(deployment);
   workflow.setOutput('url', verified?.url ?? '');
   workflow.setOutput('backend-id', verified?.backend_id ?? '');
+  const { environment, tags } = inputs;
   const backend = verified?.backend_id;
   const durationMs = performance.now() - startedAt;
   workflow.summary(summaryOf({ service, environment, digest, tags, sizeBytes, backend, durationMs, commit }));
+}
+
+/** Pushes the image and sets it. A failure in between is rolled back, too, because the push may move the tag of the environment. */
+async function deployOrRollBack(deployment: Deployment): Promise<Deployed> {
+  const { workflow, signal, inputs, logIn, access, service } = deployment;
+  const { environment, rollbackOnFailure, host } = inputs;
+  const previous = rollbackOnFailure ? await imageBefore(access.client, service, { environment, signal }) : undefined;
+  let pushed: Pushed | undefined;
+  try {
+    pushed = await workflow.group('Push the image', async () => await push(deployment));
+    const { repository, digest } = pushed;
+    workflow.setOutput('digest', digest);
+    workflow.setOutput('image', `${repository}@${digest}`);
+    const { client, token } = await logIn(signal);
+    const sizeBytes = await imageSize(pushed, { token, host, signal });
+    const verified = await rollOut({ client, logIn, workflow, inputs, service, digest, signal });
+    return { digest, sizeBytes, verified };
+  } catch (error) {
+    if (rollbackOnFailure) await rollBack({ logIn, workflow, inputs, service, previous, pushed: pushed?.digest });
+    throw error;
+  }
 }
 
 /** Masks the token, and also its part without the account. */
@@ -70,7 +98,7 @@ function maskToken(workflow: Workflow, token: string | undefined): void {
 }
 
 /** Pushes or uploads the image. */
-async function push(deployment: Deployment): Promise<{ repository: string; digest: string }> {
+async function push(deployment: Deployment): Promise<Pushed> {
   const { access, logIn, signal, inputs, service } = deployment;
   const { source, tags } = inputs;
   if (source.kind === 'archive') {

@@ -1252,6 +1252,14 @@ var BerthClient = class {
 var Failure = class extends Error {
 	name = "Failure";
 };
+function messageOf(error) {
+	if (error instanceof BerthError) {
+		const id = error.id ? ` (request ${error.id})` : "";
+		return `${error.code}: ${error.message}${id}`;
+	}
+	if (error instanceof Failure) return error.message;
+	return error instanceof Error ? error.stack ?? error.message : String(error);
+}
 // action/push/docker-login.ts
 const stateName$1 = "docker-config";
 const sharedFolders = [
@@ -1786,8 +1794,67 @@ async function pushTags(push) {
 function targets({ repository, tags }) {
 	return tags.map((tag) => `${repository}:${tag}`);
 }
-// action/rollout/rollout.ts
+// action/rollout/rollback.ts
 const rollbackTimeoutMs = 5e3;
+async function rollBack({ logIn, workflow, inputs, service, previous, pushed }) {
+	const { environment, tags } = inputs;
+	if (previous?.digest === void 0) {
+		if (pushed !== void 0) workflow.warning(`${service} has no previous image, so ${pushed} stays`);
+		return;
+	}
+	const options = { timeoutMs: rollbackTimeoutMs };
+	try {
+		const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
+		const { reference, digest } = await environmentImage(client, service, {
+			environment,
+			...options
+		});
+		const isSame = reference === previous.reference;
+		if (isSame && digest === previous.digest) return;
+		if (reference !== pushed && !(isSame && tags.includes(reference))) {
+			workflow.warning(`No rollback: another deployment has set ${service}/${environment} to ${reference}`);
+			return;
+		}
+		await client.setImage(service, previous.digest, {
+			environment,
+			...options
+		});
+		workflow.notice(`Rolled back: new backends of ${service}/${environment} run ${previous.digest} again`);
+	} catch (error) {
+		workflow.error(`The rollback failed, so new backends may run the new image: ${messageOf(error)}`);
+	}
+}
+async function imageBefore(client, service, options) {
+	try {
+		return await environmentImage(client, service, options);
+	} catch (error) {
+		if (error instanceof BerthError && error.code === "ServiceNotFound") return void 0;
+		if (error instanceof BerthError && error.code === "Forbidden") throw new Failure("rollback-on-failure: The token needs the scope read", { cause: error });
+		throw error;
+	}
+}
+async function environmentImage(client, service, { environment, ...options }) {
+	const { environments } = await client.service(service, options);
+	const found = environments.find(({ name }) => name === environment);
+	if (!found) throw new Failure(`environment: The service ${service} has no environment "${environment}"`);
+	const reference = found.image_tag;
+	if (reference.startsWith("sha256:")) return {
+		reference,
+		digest: reference
+	};
+	for await (const { tag, digest } of client.images(service, {
+		pageSize: 100,
+		...options
+	})) if (tag === reference) return {
+		reference,
+		digest
+	};
+	return {
+		reference,
+		digest: void 0
+	};
+}
+// action/rollout/rollout.ts
 const maxLogLines = 50;
 const logTimeoutMs = 1e4;
 async function rollOut(rollout) {
@@ -1798,13 +1865,7 @@ async function rollOut(rollout) {
 		signal
 	});
 	workflow.info(`New backends of ${service}/${environment} run ${digest}`);
-	if (!inputs.waitForReady) return void 0;
-	try {
-		return await verify(rollout);
-	} catch (error) {
-		await rollBack(rollout);
-		throw error;
-	}
+	return inputs.waitForReady ? await verify(rollout) : void 0;
 }
 async function verify(rollout) {
 	const { client, workflow, inputs, service, digest, signal } = rollout;
@@ -1848,7 +1909,7 @@ async function abandon({ logIn, workflow, signal }, backend) {
 		});
 	} catch (error) {
 		if (error instanceof BerthError && error.code === "BackendNotRunning") return;
-		workflow.warning(`The backend ${backend} was not stopped: ${messageOf$1(error)}`);
+		workflow.warning(`The backend ${backend} was not stopped: ${messageOf(error)}`);
 	}
 }
 async function lastLogLines(client, backend) {
@@ -1863,59 +1924,12 @@ async function lastLogLines(client, backend) {
 		}
 		return lines;
 	} catch (error) {
-		return [...lines, `(The log cannot be read: ${messageOf$1(error)})`];
+		return [...lines, `(The log cannot be read: ${messageOf(error)})`];
 	}
-}
-async function rollBack({ logIn, workflow, inputs, service, digest, previous }) {
-	if (previous === void 0) {
-		if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
-		return;
-	}
-	const { environment } = inputs;
-	const options = { timeoutMs: rollbackTimeoutMs };
-	try {
-		const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
-		const current = await environmentImage(client, service, {
-			environment,
-			...options
-		});
-		if (current !== digest) {
-			workflow.warning(`No rollback: another deployment has set ${service}/${environment} to ${current}`);
-			return;
-		}
-		await client.setImage(service, previous, {
-			environment,
-			...options
-		});
-		workflow.notice(`Rolled back: new backends of ${service}/${environment} run ${previous} again`);
-	} catch (error) {
-		workflow.error(`The rollback failed, so new backends still run ${digest}: ${messageOf$1(error)}`);
-	}
-}
-async function digestBefore(client, service, options) {
-	const current = await environmentImage(client, service, options).catch((error) => {
-		if (error instanceof BerthError && error.code === "ServiceNotFound") return void 0;
-		if (error instanceof BerthError && error.code === "Forbidden") throw new Failure("rollback-on-failure: The token needs the scope read", { cause: error });
-		throw error;
-	});
-	if (current === void 0 || current.startsWith("sha256:")) return current;
-	for await (const { tag, digest } of client.images(service, {
-		pageSize: 100,
-		signal: options.signal
-	})) if (tag === current) return digest;
-}
-async function environmentImage(client, service, { environment, ...options }) {
-	const { environments } = await client.service(service, options);
-	const found = environments.find(({ name }) => name === environment);
-	if (!found) throw new Failure(`environment: The service ${service} has no environment "${environment}"`);
-	return found.image_tag;
 }
 function explain(error) {
 	if (!(error instanceof BerthError && error.code === "Forbidden")) throw error;
 	throw new Failure("wait-for-ready: The token needs the scope connect", { cause: error });
-}
-function messageOf$1(error) {
-	return error instanceof Error ? error.message : String(error);
 }
 // action/push/image-size.ts
 const timeoutMs = 1e4;
@@ -1989,7 +2003,7 @@ async function deploy({ env, workflow, signal }) {
 	const access = await logIn(signal);
 	const service = `${inputs.account}/${inputs.service}`;
 	const commit = await currentCommit(env, signal);
-	const deployment = {
+	const { digest, sizeBytes, verified } = await deployOrRollBack({
 		env,
 		workflow,
 		signal,
@@ -1998,34 +2012,10 @@ async function deploy({ env, workflow, signal }) {
 		access,
 		service,
 		commit
-	};
-	const { environment, tags, rollbackOnFailure } = inputs;
-	const previous = rollbackOnFailure ? await digestBefore(access.client, service, {
-		environment,
-		signal
-	}) : void 0;
-	const pushed = await workflow.group("Push the image", async () => await push(deployment));
-	const { repository, digest } = pushed;
-	workflow.setOutput("digest", digest);
-	workflow.setOutput("image", `${repository}@${digest}`);
-	const { client, token } = await logIn(signal);
-	const sizeBytes = await imageSize(pushed, {
-		token,
-		host: inputs.host,
-		signal
-	});
-	const verified = await rollOut({
-		client,
-		logIn,
-		workflow,
-		inputs,
-		service,
-		digest,
-		previous,
-		signal
 	});
 	workflow.setOutput("url", verified?.url ?? "");
 	workflow.setOutput("backend-id", verified?.backend_id ?? "");
+	const { environment, tags } = inputs;
 	const backend = verified?.backend_id;
 	const durationMs = performance.now() - startedAt;
 	workflow.summary(summaryOf({
@@ -2038,6 +2028,49 @@ async function deploy({ env, workflow, signal }) {
 		durationMs,
 		commit
 	}));
+}
+async function deployOrRollBack(deployment) {
+	const { workflow, signal, inputs, logIn, access, service } = deployment;
+	const { environment, rollbackOnFailure, host } = inputs;
+	const previous = rollbackOnFailure ? await imageBefore(access.client, service, {
+		environment,
+		signal
+	}) : void 0;
+	let pushed;
+	try {
+		pushed = await workflow.group("Push the image", async () => await push(deployment));
+		const { repository, digest } = pushed;
+		workflow.setOutput("digest", digest);
+		workflow.setOutput("image", `${repository}@${digest}`);
+		const { client, token } = await logIn(signal);
+		return {
+			digest,
+			sizeBytes: await imageSize(pushed, {
+				token,
+				host,
+				signal
+			}),
+			verified: await rollOut({
+				client,
+				logIn,
+				workflow,
+				inputs,
+				service,
+				digest,
+				signal
+			})
+		};
+	} catch (error) {
+		if (rollbackOnFailure) await rollBack({
+			logIn,
+			workflow,
+			inputs,
+			service,
+			previous,
+			pushed: pushed?.digest
+		});
+		throw error;
+	}
 }
 function maskToken(workflow, token) {
 	for (const part of [token ?? "", token?.slice(token.indexOf(".") + 1) ?? ""]) for (const line of part.split(/\s+/)) if (line.length > 3) workflow.mask(line);
@@ -2223,13 +2256,5 @@ async function step() {
 		workflow.error(messageOf(error));
 		process.exitCode = 1;
 	}
-}
-function messageOf(error) {
-	if (error instanceof BerthError) {
-		const id = error.id ? ` (request ${error.id})` : "";
-		return `${error.code}: ${error.message}${id}`;
-	}
-	if (error instanceof Failure) return error.message;
-	return error instanceof Error ? error.stack ?? error.message : String(error);
 }
 export {};

@@ -1,10 +1,11 @@
-/** Sets the image of an environment, waits until a backend of it is ready, and restores the previous image if none becomes ready. */
+/** Sets the image of an environment, and waits until a backend of it is ready. */
 import { BerthError } from '../../client/index.ts';
 import type { BerthClient, ConnectResponse } from '../../client/index.ts';
 import type { LogIn } from '../access.ts';
-import { Failure } from '../failure.ts';
+import { Failure, messageOf } from '../failure.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Workflow } from '../workflow/workflow.ts';
+import { rollbackTimeoutMs } from './rollback.ts';
 
 export interface Rollout {
   readonly client: BerthClient;
@@ -15,13 +16,8 @@ export interface Rollout {
   /** `<account>/<service>`. */
   readonly service: string;
   readonly digest: string;
-  /** The digest of the previous image. Undefined: no rollback. */
-  readonly previous: string | undefined;
   readonly signal: AbortSignal;
 }
-
-/** After a cancellation, the runner waits for 7.5 s before it kills the step. */
-const rollbackTimeoutMs = 5000;
 
 /** Enough for a stack trace. */
 const maxLogLines = 50;
@@ -37,13 +33,7 @@ export async function rollOut(rollout: Rollout): Promise<Verified | undefined> {
   const { environment } = inputs;
   await client.setImage(service, digest, { environment, signal });
   workflow.info(`New backends of ${service}/${environment} run ${digest}`);
-  if (!inputs.waitForReady) return undefined;
-  try {
-    return await verify(rollout);
-  } catch (error) {
-    await rollBack(rollout);
-    throw error;
-  }
+  return inputs.waitForReady ? await verify(rollout) : undefined;
 }
 
 /** Connects to a new backend, and waits until it is ready. Requests the digest, because another deployment may set another image. */
@@ -105,67 +95,7 @@ async function lastLogLines(client: BerthClient, backend: string): Promise<strin
   }
 }
 
-/** Restores the previous image, unless another deployment has set a different one. */
-async function rollBack({ logIn, workflow, inputs, service, digest, previous }: Rollout): Promise<void> {
-  if (previous === undefined) {
-    if (inputs.rollbackOnFailure) workflow.warning(`${service} has no previous image, so ${digest} stays`);
-    return;
-  }
-  const { environment } = inputs;
-  const options = { timeoutMs: rollbackTimeoutMs };
-  try {
-    const { client } = await logIn(AbortSignal.timeout(rollbackTimeoutMs));
-    const current = await environmentImage(client, service, { environment, ...options });
-    if (current !== digest) {
-      workflow.warning(`No rollback: another deployment has set ${service}/${environment} to ${current}`);
-      return;
-    }
-    await client.setImage(service, previous, { environment, ...options });
-    workflow.notice(`Rolled back: new backends of ${service}/${environment} run ${previous} again`);
-  } catch (error) {
-    workflow.error(`The rollback failed, so new backends still run ${digest}: ${messageOf(error)}`);
-  }
-}
-
-/**
- * The digest that new backends of an environment run; undefined if there is none. Call it before the push, which may move the tag of the
- * environment.
- */
-export async function digestBefore(
-  client: BerthClient,
-  service: string,
-  options: { readonly environment: string; readonly signal: AbortSignal },
-): Promise<string | undefined> {
-  const current = await environmentImage(client, service, options).catch((error: unknown) => {
-    if (error instanceof BerthError && error.code === 'ServiceNotFound') return undefined;
-    if (error instanceof BerthError && error.code === 'Forbidden') {
-      throw new Failure('rollback-on-failure: The token needs the scope read', { cause: error });
-    }
-    throw error;
-  });
-  if (current === undefined || current.startsWith('sha256:')) return current;
-  for await (const { tag, digest } of client.images(service, { pageSize: 100, signal: options.signal })) {
-    if (tag === current) return digest;
-  }
-  return undefined;
-}
-
-async function environmentImage(
-  client: BerthClient,
-  service: string,
-  { environment, ...options }: { environment: string; signal?: AbortSignal; timeoutMs?: number },
-): Promise<string> {
-  const { environments } = await client.service(service, options);
-  const found = environments.find(({ name }) => name === environment);
-  if (!found) throw new Failure(`environment: The service ${service} has no environment "${environment}"`);
-  return found.image_tag;
-}
-
 function explain(error: unknown): never {
   if (!(error instanceof BerthError && error.code === 'Forbidden')) throw error;
   throw new Failure('wait-for-ready: The token needs the scope connect', { cause: error });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

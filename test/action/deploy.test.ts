@@ -208,6 +208,26 @@ describe.skipIf(!engine)('the deploy action', () => {
     expect([other.code, await imageOfDefault('fragile')]).toEqual([1, other.outputs['digest']]);
   });
 
+  test('a step that is cancelled during the push rolls back the tag that it has moved, and keeps a tag that it has not', async () => {
+    if (!engine) throw new Error('No engine');
+    const image = await testImage('serve', 'first');
+    const before = await pushTestImage(engine, platform, { image, service: 'moved' });
+    const { job, hash } = await jobOf('Moved');
+    const inputs = withToken({ service: 'moved', tags: 'latest,v2', 'rollback-on-failure': true });
+    const failed = await job.main({ ...inputs, image: 'missing:v1' }, runnerOf(hash));
+    expect(failed.commands.map(({ name }) => name)).not.toContain('notice');
+    expect(await imageOfDefault('moved')).toBe('latest');
+    const pushing = { name: 'SIGINT', when: /^latest: digest: /m } as const;
+    const step = await job.main({ ...inputs, image: deaf }, runnerOf(hash), pushing);
+    expect(step.log).not.toContain('Waiting for the backend');
+    const annotations = step.commands.filter(({ name }) => ['error', 'warning', 'notice'].includes(name));
+    expect(annotations.map(({ data }) => data)).toEqual([
+      expect.stringContaining(`run ${before} again`),
+      'The step was cancelled',
+    ]);
+    expect(await imageOfDefault('moved')).toBe(before);
+  });
+
   test('the post step logs out after a step that was killed', async () => {
     const { job, hash } = await jobOf('Fourth');
     const inputs = withToken({ service: 'killed' });
