@@ -83,6 +83,10 @@ async function changeOf(session: Session, options: SettingsOptions): Promise<Ser
 /** Reads secrets. Refuses values in the command line, which every user of the machine can read. */
 async function secretsOf({ io }: Session, given: readonly string[]): Promise<Record<string, string>> {
   const secrets: Record<string, string> = {};
+  // The first one reads all of standard input, so the others would be empty.
+  if (given.filter((each) => /^[^=]*=-$/.test(each)).length > 1) {
+    throw usageError('--secret: Only one value can be read from standard input', 'Use NAME=@FILE for the others');
+  }
   for (const each of given) {
     const at = each.indexOf('=');
     const name = at < 0 ? each : each.slice(0, at);

@@ -84,6 +84,7 @@ test.each([
   [['connect', 'draw', '--no-spawn'], /--no-spawn needs --key/],
   [['connect', 'draw', '--auth', '[]'], /It is not a JSON object/],
   [['push', 'draw', 'image', '--context', '.'], /--context is an option of a build/],
+  [['service', 'settings', 'draw', '--secret', 'A=-', '--secret', 'B=-'], /--secret: Only one value can be read from/],
   [['service', 'list', '--host', 'ftp://berth.example'], /--host: Use an address with https: or http:/],
   [['backend', 'stop'], /missing required argument 'backends'/],
 ])('berth %j is a usage error', async (args, message) => {
