@@ -16,7 +16,7 @@ export function loginCommand(session: Session) {
   const command = new Command('login')
     .summary('log in to a platform')
     .description(
-      'Logs in with a browser, or with an access token from standard input. The platform becomes the default of all commands.',
+      'Logs in with a browser, or with an access token from standard input. The platform becomes the default of all commands. A log-in that it replaces ends.',
     )
     .argument('[account]', 'the default account of commands')
     .option('--token-stdin', 'read an access token from standard input')
@@ -43,6 +43,9 @@ export function logoutCommand(session: Session) {
     .action(async () => await logout(session));
 }
 
+/** Short, because the user waits, and the result does not depend on it. */
+const endTimeoutMs = 5000;
+
 interface LoginOptions {
   readonly account: string | undefined;
   readonly tokenStdin?: true | undefined;
@@ -53,14 +56,33 @@ async function login(session: Session, options: LoginOptions): Promise<void> {
   const host = await session.host();
   if (!isPrivate(host)) session.output.warning(`The connection to ${host} is not encrypted: others can read the token`);
   const login = options.tokenStdin ? await tokenFromInput(session) : await browserLogin(session, host, options.browser);
-  const account = await chosenAccount(session, newClient(host, login.token), options.account);
-  const logins = await readLogins(session.loginsPath);
-  const stored: Login = { ...login, ...(account !== undefined && { account }) };
-  await writeLogins(session.loginsPath, { current: host, hosts: { ...logins.hosts, [host]: stored } });
+  const account = await stored(session, host, login, options.account).catch(async (error: unknown) => {
+    // It would stay valid for months, and no command could end it.
+    await ended(host, login, AbortSignal.timeout(endTimeoutMs));
+    throw error;
+  });
   const as = account ?? login.user ?? 'an administrator';
   session.output.done({ host, account: account ?? null, user: login.user ?? null }, `Logged in to ${host} as ${as}`);
   if (session.io.env['BERTH_TOKEN'])
     session.output.warning('BERTH_TOKEN is set: commands use it instead of this log-in');
+}
+
+/** Stores a log-in with its default account, which it returns. Ends the log-in that it replaces. */
+// oxlint-disable-next-line max-params -- the log-in, and what it is for
+async function stored(
+  session: Session,
+  host: string,
+  login: Login,
+  wanted: string | undefined,
+): Promise<string | undefined> {
+  const account = await chosenAccount(session, newClient(host, login.token), wanted);
+  const { hosts } = await readLogins(session.loginsPath);
+  const complete: Login = { ...login, ...(account !== undefined && { account }) };
+  await writeLogins(session.loginsPath, { current: host, hosts: { ...hosts, [host]: complete } });
+  const replaced = Object.hasOwn(hosts, host) ? hosts[host] : undefined;
+  const problem = replaced && (await ended(host, replaced, AbortSignal.timeout(endTimeoutMs)));
+  if (problem) session.output.warning(`The platform could not end the previous log-in: ${problem.message}`);
+  return account;
 }
 
 async function tokenFromInput({ io }: Session): Promise<Login> {
@@ -133,7 +155,8 @@ async function logout(session: Session): Promise<void> {
     session.output.done({ host, logged_out: false }, `You are not logged in to ${host}`);
     return;
   }
-  const problem = await ended(session, host, login);
+  const problem = await ended(host, login, session.signal);
+  session.signal.throwIfAborted();
   const others = Object.fromEntries(Object.entries(hosts).filter(([each]) => each !== host));
   await writeLogins(session.loginsPath, {
     ...(current !== undefined && current !== host && { current }),
@@ -143,15 +166,14 @@ async function logout(session: Session): Promise<void> {
   session.output.done({ host, logged_out: true }, `Logged out of ${host}`);
 }
 
-/** Ends the log-in at the platform. Returns the error if that fails, because the log-in is deleted from this machine in any case. */
-async function ended(session: Session, host: string, { token, session: uuid }: Login): Promise<Error | undefined> {
-  if (uuid === undefined) return undefined;
+/** Ends the log-in at the platform. Returns the error if that fails, because this machine forgets the log-in in any case. */
+async function ended(host: string, { token, session }: Login, signal: AbortSignal): Promise<Error | undefined> {
+  if (session === undefined) return undefined;
   try {
-    await newClient(host, token).logIns.logOut(uuid, { signal: session.signal });
+    await newClient(host, token).logIns.logOut(session, { signal });
     return undefined;
   } catch (error) {
-    if (error instanceof BerthError && error.status !== 401 && error.status !== 404) return error;
-    session.signal.throwIfAborted();
-    return undefined;
+    const hasEnded = error instanceof BerthError && (error.status === 401 || error.status === 404);
+    return hasEnded ? undefined : (error as Error);
   }
 }

@@ -152,6 +152,33 @@ describe.skipIf(!engine)('the command line', () => {
     });
   });
 
+  test('a log-in ends if it cannot be stored, and when the next one replaces it', async () => {
+    const own = await loggedInWithBrowser('replaced');
+    const token = async () => {
+      const { hosts } = JSON.parse(await readFile(own.configPath, 'utf8')) as {
+        hosts: Record<string, { token: string }>;
+      };
+      return hosts[platform.apiUrl]?.token ?? '';
+    };
+    const first = await token();
+    const commandLines = async () => {
+      const answer = await api({ apiUrl: platform.apiUrl, token: await token() }, '/v2/user/logins');
+      const { log_ins: logIns } = (await answer.json()) as { log_ins: { kind: string }[] };
+      return logIns.filter(({ kind }) => kind === 'command-line').length;
+    };
+    const before = await commandLines();
+    const wrong = own.inTerminal(['login', 'nobody', '--no-browser']);
+    const { code } = await codeOfPage(await wrong.output(/(http:\S+\/cli-login\/\S+)/), admin);
+    await wrong.output(/(Code on the page)/);
+    wrong.press(`${code}\r`);
+    expect((await wrong.done).code).toBe(5);
+    expect([await token(), await commandLines()]).toEqual([first, before]);
+    await loggedInWithBrowser('replaced');
+    expect(await token()).not.toBe(first);
+    expect(await commandLines()).toBe(before);
+    expect((await api({ apiUrl: platform.apiUrl, token: first }, '/v2/accounts')).status).toBe(401);
+  });
+
   test('Ctrl-C at a prompt writes no file', async () => {
     const own = await cliAt('interrupted');
     const login = own.inTerminal(['login', '--no-browser']);
