@@ -12,6 +12,9 @@ export interface TimeLimit {
   end(): void;
 }
 
+/** The longest delay of a timer, 25 days. A timer with a longer one fires at once. */
+const longestTimerMs = 2 ** 31 - 1;
+
 /** Returns a time limit whose timer has not started. */
 export function newTimeLimit(message: string, signal: AbortSignal | undefined): TimeLimit {
   const controller = new AbortController();
@@ -23,7 +26,8 @@ export function newTimeLimit(message: string, signal: AbortSignal | undefined): 
     signal: controller.signal,
     restart: (limitMs) => {
       clearTimeout(timer);
-      timer = setTimeout(() => controller.abort(new BerthError('TimedOut', message)), limitMs);
+      const delayMs = Math.min(limitMs, longestTimerMs);
+      timer = setTimeout(() => controller.abort(new BerthError('TimedOut', message)), delayMs);
     },
     pause: () => clearTimeout(timer),
     end: () => {

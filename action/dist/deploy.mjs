@@ -186,6 +186,7 @@ var TrustRules = class extends EndpointGroup {
 	}
 };
 // client/time.ts
+const longestTimerMs = 2 ** 31 - 1;
 function newTimeLimit(message, signal) {
 	const controller = new AbortController();
 	let timer;
@@ -196,7 +197,7 @@ function newTimeLimit(message, signal) {
 		signal: controller.signal,
 		restart: (limitMs) => {
 			clearTimeout(timer);
-			timer = setTimeout(() => controller.abort(new BerthError("TimedOut", message)), limitMs);
+			timer = setTimeout(() => controller.abort(new BerthError("TimedOut", message)), Math.min(limitMs, longestTimerMs));
 		},
 		pause: () => clearTimeout(timer),
 		end: () => {
