@@ -60,6 +60,7 @@ describe('inputs', () => {
     [{ host: 'https://user:secret@berth.example.com' }, 'host: It is not an address'],
     [{ host: 'ftp://berth.example.com' }, 'host: It is not an address'],
     [{ token: 'one\ntwo' }, 'token: It must not contain'],
+    [{ token: 'home.x…' }, 'token: It must not contain'],
     [{ service: '' }, 'service: Set it'],
     [{ service: 'a/b/c' }, 'service: Use SERVICE or'],
     [{ service: 'other/draw', account: 'home' }, 'account: It is "home", but'],

@@ -72,7 +72,9 @@ function input(env: Environment, name: string): string | undefined {
 }
 
 function singleLine(name: string, value: string | undefined): string | undefined {
-  if (value !== undefined && /\s/.test(value)) throw new Failure(`${name}: It must not contain blanks or line breaks`);
+  if (value !== undefined && /[^!-~]/.test(value)) {
+    throw new Failure(`${name}: It must not contain blanks, line breaks or characters other than ASCII`);
+  }
   return value;
 }
 

@@ -1,6 +1,7 @@
 /** Runs other programs, never through a shell. */
 import { spawn } from 'node:child_process';
 import type { SpawnOptions } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -72,7 +73,7 @@ interface ExitOptions extends ProgramOptions {
 async function exitOf(
   name: string,
   child: ReturnType<typeof spawn>,
-  { signal, replacesUs = false }: ExitOptions,
+  { cwd, signal, replacesUs = false }: ExitOptions,
 ): Promise<number> {
   const end = () => {
     // At a terminal, Ctrl-C signals both processes, and a second signal would end the program at once.
@@ -83,7 +84,7 @@ async function exitOf(
     const code = await new Promise<number>((resolve, reject) => {
       child.once('close', (exitCode) => resolve(exitCode ?? 1));
       child.once('error', (error: NodeJS.ErrnoException) =>
-        reject(error.code === 'ENOENT' ? new CliError('ProgramMissing', `There is no program "${name}" here`) : error),
+        reject(error.code === 'ENOENT' ? missing(name, cwd) : error),
       );
     });
     if (!replacesUs) signal.throwIfAborted();
@@ -91,6 +92,12 @@ async function exitOf(
   } finally {
     signal.removeEventListener('abort', end);
   }
+}
+
+/** The system reports a missing program and a missing folder with the same code. */
+function missing(program: string, cwd: string | undefined): CliError {
+  if (cwd !== undefined && !existsSync(cwd)) return new CliError('NoFolder', `There is no folder ${cwd}`);
+  return new CliError('ProgramMissing', `There is no program "${program}" here`);
 }
 
 function isInterruption(reason: unknown): boolean {

@@ -198,6 +198,15 @@ describe('errors', () => {
     },
   );
 
+  test.each(['acme.secr€t', 'acme.secret\n', 'acme secret'])(
+    'the token %j is rejected, and the error has no part of it',
+    (token) => {
+      expect(() => clientOf({ token })).toThrow(
+        new TypeError('token: Use an access token, which consists of ASCII characters without blanks'),
+      );
+    },
+  );
+
   test.each(['draw', 'acme/', 'acme/draw/default', '../draw', 'acme/..'])(
     '%s is not the name of a service',
     async (name) => {

@@ -85,7 +85,7 @@ export class Transport {
 
   constructor(options: TransportOptions) {
     this.#url = checkedUrl(options.url);
-    this.#token = options.token;
+    this.#token = checkedToken(options.token);
     // Browsers refuse to call `fetch` as a method of another object.
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.timeoutMs = options.timeoutMs ?? 30_000;
@@ -199,6 +199,14 @@ function checkedUrl(text: string): string {
   if (protocol !== 'https:' && protocol !== 'http:') throw new TypeError('url: Use an address with https: or http:');
   if (username || password || search || hash) throw new TypeError('url: Use an address without a password, ? and #');
   return text.replace(/\/+$/, '');
+}
+
+/** `fetch` would reject each request with such a token, as it does when there is no response. */
+function checkedToken(token: string | undefined): string | undefined {
+  if (token !== undefined && /[^!-~]/.test(token)) {
+    throw new TypeError('token: Use an access token, which consists of ASCII characters without blanks');
+  }
+  return token;
 }
 
 function filledPath(template: string, values: Readonly<Record<string, string>>): string {

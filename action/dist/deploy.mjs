@@ -560,7 +560,7 @@ var Transport = class {
 	#retryDelayMs;
 	constructor(options) {
 		this.#url = checkedUrl(options.url);
-		this.#token = options.token;
+		this.#token = checkedToken(options.token);
 		this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
 		this.timeoutMs = options.timeoutMs ?? 3e4;
 		this.retries = options.retries ?? 5;
@@ -658,6 +658,10 @@ function checkedUrl(text) {
 	if (protocol !== "https:" && protocol !== "http:") throw new TypeError("url: Use an address with https: or http:");
 	if (username || password || search || hash) throw new TypeError("url: Use an address without a password, ? and #");
 	return text.replace(/\/+$/, "");
+}
+function checkedToken(token) {
+	if (token !== void 0 && /[^!-~]/.test(token)) throw new TypeError("token: Use an access token, which consists of ASCII characters without blanks");
+	return token;
 }
 function filledPath(template, values) {
 	return template.replaceAll(/\{(\w+)\}/g, (_braces, name) => {
@@ -1605,7 +1609,7 @@ function input(env, name) {
 	return value === "" ? void 0 : value;
 }
 function singleLine(name, value) {
-	if (value !== void 0 && /\s/.test(value)) throw new Failure(`${name}: It must not contain blanks or line breaks`);
+	if (value !== void 0 && /[^!-~]/.test(value)) throw new Failure(`${name}: It must not contain blanks, line breaks or characters other than ASCII`);
 	return value;
 }
 function hostUrl(text) {

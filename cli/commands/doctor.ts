@@ -92,28 +92,28 @@ async function configuration({ loginsPath }: Session): Promise<string> {
 
 async function platform(session: Session): Promise<string> {
   const { host, document } = await openApiDocument(session);
-  const server = document.info?.version;
+  const server = document?.info?.version;
   if (server === undefined) throw new CliError('UnexpectedResponse', `${host} does not answer as Berth's API`);
   return `${host}, version ${server}${server === version ? '' : ` (this command line: ${version})`}`;
 }
 
+/** What a server answers, which may be another one than Berth. */
 interface OpenApiDocument {
   readonly info?: { readonly version?: string };
 }
 
 async function openApiDocument(
   session: Session,
-): Promise<{ host: string; document: OpenApiDocument; headers: Headers }> {
+): Promise<{ host: string; document: OpenApiDocument | null; headers: Headers }> {
   const host = await session.host();
   const signal = AbortSignal.any([session.signal, AbortSignal.timeout(10_000)]);
-  try {
-    const response = await fetch(`${host}/openapi.json`, { signal, redirect: 'manual' });
-    return { host, document: (await response.json()) as OpenApiDocument, headers: response.headers };
-  } catch (error) {
+  const response = await fetch(`${host}/openapi.json`, { signal, redirect: 'manual' }).catch((error: unknown) => {
     session.signal.throwIfAborted();
     const hint = 'Is the platform running? --host or BERTH_HOST sets another address';
     throw new CliError('Unreachable', `No response from ${host}`, { hint, cause: error });
-  }
+  });
+  const document = (await response.json().catch(() => null)) as OpenApiDocument | null;
+  return { host, document, headers: response.headers };
 }
 
 /** Tokens expire by the platform's clock, and TLS certificates by this machine's clock. */

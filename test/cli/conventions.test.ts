@@ -258,6 +258,17 @@ test('a server that answers with escapes cannot control the terminal', async () 
   await new Promise((resolve) => hostile.close(resolve));
 });
 
+test('doctor distinguishes another server from one that does not answer', async () => {
+  const other = createServer((_request, response) => response.writeHead(302, { location: '/login' }).end('<html>'));
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as { port: number };
+  const cli = await cliAt('other-server', { BERTH_HOST: `http://127.0.0.1:${port}`, BERTH_TOKEN: 'home.x' });
+  const message = "http://\\S+ does not answer as Berth's API";
+  expect((await cli.run(['doctor'])).stdout).toMatch(new RegExp(`^error +platform: ${message}`, 'm'));
+  await new Promise((resolve) => other.close(resolve));
+  expect((await cli.run(['doctor'])).stdout).toMatch(/^error +platform: No response from /m);
+});
+
 test('a reader that closes the pipe early is no error', async () => {
   const cli = await cliAt('pipe', { BERTH_TOKEN: api.token });
   const env = { ...cli.env, HOME: cli.home };
