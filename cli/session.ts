@@ -1,6 +1,7 @@
 /** The state that commands share: the platform, the account, the client and the output. */
 import type { ReadStream, WriteStream } from 'node:tty';
 import { BerthClient } from '../client/index.ts';
+import { collect } from './collect.ts';
 import { hostUrl, defaultHost } from './config/host.ts';
 import { loginsPath, readLogins } from './config/file.ts';
 import type { Environment, Login } from './config/file.ts';
@@ -169,8 +170,7 @@ function accountOf({ account, token }: Login): string | undefined {
 
 /** The accounts that a client's token is valid for. */
 export async function accountNames(client: BerthClient, signal: AbortSignal): Promise<string[]> {
-  const { accounts } = await client.call('listAccounts', { path: undefined }, { signal });
-  return accounts.map(({ name }) => name);
+  return (await collect(client.accounts.list({ signal }))).map(({ name }) => name);
 }
 
 /** Creates a client with a user agent of its own, which the page that confirms a log-in shows. */

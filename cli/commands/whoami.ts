@@ -1,5 +1,6 @@
 /** `berth whoami`. */
 import { Command } from '@commander-js/extra-typings';
+import { collect } from '../collect.ts';
 import { fields } from '../output/table.ts';
 import type { Session } from '../session.ts';
 
@@ -10,7 +11,7 @@ export function whoamiCommand(session: Session) {
     .action(async () => {
       const { host, user, source } = await session.login();
       const client = await session.client();
-      const { accounts } = await client.call('listAccounts', { path: undefined }, { signal: session.signal });
+      const accounts = await collect(client.accounts.list({ signal: session.signal }));
       const account = await session.defaultAccount();
       session.output.data(
         { host, user: user ?? null, account: account ?? null, accounts, token_from: source },

@@ -269,6 +269,22 @@ test('doctor distinguishes another server from one that does not answer', async 
   expect((await cli.run(['doctor'])).stdout).toMatch(/^error +platform: No response from /m);
 });
 
+test('whoami lists the accounts of all pages', async () => {
+  const pages = createServer(({ url: path = '' }, response) => {
+    const isFirst = !path.includes('cursor=');
+    const accounts = [{ name: isFirst ? 'acme' : 'zoo', role: 'owner' }];
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ accounts, ...(isFirst && { next_cursor: 'more' }) }));
+  });
+  await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve));
+  const { port } = pages.address() as { port: number };
+  const cli = await cliAt('pages', { BERTH_HOST: `http://127.0.0.1:${port}`, BERTH_TOKEN: 'secret' });
+  expect(await cli.json('whoami')).toMatchObject({ accounts: [{ name: 'acme' }, { name: 'zoo' }] });
+  // Both accounts are known, so none of them is the default.
+  expect((await cli.run(['service', 'list'])).stderr).toContain('valid for the accounts acme, zoo');
+  await new Promise((resolve) => pages.close(resolve));
+});
+
 test('a reader that closes the pipe early is no error', async () => {
   const cli = await cliAt('pipe', { BERTH_TOKEN: api.token });
   const env = { ...cli.env, HOME: cli.home };
