@@ -34,7 +34,7 @@ export const tlsSettings = {
     variable: 'BERTH_HSTS_SECONDS',
     schema: whole({ min: 0, max: maxHstsSeconds, or: defaultHstsSeconds }),
     defaultText: `${defaultHstsSeconds}, a day`,
-    help: 'How long browsers that have reached the API or its dashboard over TLS use only TLS for its host, on all ports (`Strict-Transport-Security`). 0: the header is not sent. Only with `BERTH_TLS_CERTIFICATE_FILES`; a TLS proxy in front sends its own header. In session URLs by host, an application may send the header for its own host.',
+    help: 'How long browsers that have reached the API or one of its pages over TLS use only TLS for its host, on all ports (`Strict-Transport-Security`). 0: the header is not sent. Only with `BERTH_TLS_CERTIFICATE_FILES`; a TLS proxy in front sends its own header. In session URLs by host, an application may send the header for its own host.',
   },
 } satisfies Record<string, Setting<unknown>>;
 
