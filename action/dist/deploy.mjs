@@ -1694,7 +1694,7 @@ function list(text = "") {
 }
 // action/push/archive.ts
 async function pushArchive(path, { client, service, tags, signal }) {
-	const type = await typeOf(path);
+	await checkReadable(path);
 	let image;
 	for (const tag of tags) {
 		const file = createReadStream(path);
@@ -1702,7 +1702,6 @@ async function pushArchive(path, { client, service, tags, signal }) {
 		try {
 			image = await client.uploadImage(service, {
 				archive,
-				type,
 				tag,
 				signal
 			});
@@ -1712,12 +1711,10 @@ async function pushArchive(path, { client, service, tags, signal }) {
 	}
 	return image?.digest ?? "";
 }
-async function typeOf(path) {
+async function checkReadable(path) {
 	try {
 		await using file = await open(path);
-		const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
-		if (buffer.subarray(0, 2).equals(Buffer.from("1f8b", "hex"))) return "application/gzip";
-		return buffer.equals(Buffer.from("28b52ffd", "hex")) ? "application/zstd" : "application/x-tar";
+		await file.read(Buffer.alloc(1));
 	} catch (error) {
 		const { code, message } = error;
 		throw new Failure(`archive: Cannot read ${path}: ${code === "ENOENT" ? "it does not exist" : code === "EISDIR" ? "it is a folder" : message}`, { cause: error });

@@ -1,6 +1,6 @@
 /** Pushes an image without Docker: uploads an archive, or packs the folder of an OCI layout during the upload. */
 import { createReadStream } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -16,19 +16,16 @@ interface ArchiveOptions {
   readonly archiveImage?: string;
 }
 
-type ArchiveType = 'application/x-tar' | 'application/gzip' | 'application/zstd';
-
 /** The bytes to upload, with their number if it is known. */
 interface Source {
   readonly bytes: Readable;
   readonly sizeBytes: number | undefined;
-  readonly type: ArchiveType;
 }
 
 /** Uploads an archive; the API checks every digest in it. */
 export async function pushArchive(session: Session, service: string, options: ArchiveOptions): Promise<Image> {
   const progress = new Progress(session.io, `Uploading ${options.archive}`);
-  const { bytes, sizeBytes, type } = await sourceOf(session, options.archive, progress);
+  const { bytes, sizeBytes } = await sourceOf(session, options.archive, progress);
   progress.start(sizeBytes);
   // An error while reading the file aborts the upload, with the reason.
   const failed = new AbortController();
@@ -39,7 +36,7 @@ export async function pushArchive(session: Session, service: string, options: Ar
     const archive = Readable.toWeb(counted) as ReadableStream<Uint8Array>;
     const { tag, archiveImage: image } = options;
     const signal = AbortSignal.any([session.signal, failed.signal]);
-    const pushed = await client.uploadImage(service, { archive, type, tag, image, signal });
+    const pushed = await client.uploadImage(service, { archive, tag, image, signal });
     progress.stop('Uploaded');
     return pushed;
   } catch (error) {
@@ -54,7 +51,7 @@ export async function pushArchive(session: Session, service: string, options: Ar
 async function sourceOf({ io }: Session, archive: string, progress: Progress): Promise<Source> {
   if (archive === '-') {
     if (io.stdin.isTTY) throw new CliError('NoArchive', 'Standard input is a terminal, not an archive');
-    return { bytes: io.stdin, sizeBytes: undefined, type: 'application/x-tar' };
+    return { bytes: io.stdin, sizeBytes: undefined };
   }
   const path = resolve(io.cwd, archive);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -63,20 +60,8 @@ async function sourceOf({ io }: Session, archive: string, progress: Progress): P
       `Cannot read ${archive}: ${error.code === 'ENOENT' ? 'it does not exist' : error.message}`,
     );
   });
-  if (!found.isDirectory()) return { bytes: createReadStream(path), sizeBytes: found.size, type: await typeOf(path) };
+  if (!found.isDirectory()) return { bytes: createReadStream(path), sizeBytes: found.size };
   return await layoutSource(path, progress);
-}
-
-/** Determines the type from the magic number of gzip or zstd (RFC 1952, RFC 8878). */
-async function typeOf(path: string): Promise<ArchiveType> {
-  const file = await open(path);
-  try {
-    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
-    if (buffer.subarray(0, 2).equals(Buffer.from('1f8b', 'hex'))) return 'application/gzip';
-    return buffer.equals(Buffer.from('28b52ffd', 'hex')) ? 'application/zstd' : 'application/x-tar';
-  } finally {
-    await file.close();
-  }
 }
 
 interface LayoutFile {
@@ -93,7 +78,7 @@ async function layoutSource(folder: string, progress: Progress): Promise<Source>
   // The reader of `archive` reports the error.
   writing.catch((error: Error) => archive.destroy(error));
   const sizeBytes = files.reduce((sum, { size }) => sum + 512 + Math.ceil(size / 512) * 512, 1024);
-  return { bytes: Readable.from(archive), sizeBytes, type: 'application/x-tar' };
+  return { bytes: Readable.from(archive), sizeBytes };
 }
 
 /** The files of a layout, the index first, because it describes the blobs to the API. */
