@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { commitLabels, currentCommit } from './commit.ts';
+import { commitLabels } from '../client/tools/commit-labels.ts';
+import { currentCommit } from './commit.ts';
 
 const hash = '0123456789abcdef0123456789abcdef01234567';
 const message = 'Draw "circles"\n\nEOF\n::error::x';

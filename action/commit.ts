@@ -1,4 +1,4 @@
-/** The git commit of a workflow run, and the labels of its images. */
+/** The git commit of a workflow run. */
 import { readFileSync } from 'node:fs';
 import { runProgram } from './push/program.ts';
 import type { Environment } from './workflow/workflow.ts';
@@ -26,20 +26,6 @@ export async function currentCommit(env: Environment, signal: AbortSignal): Prom
     message: messageOfEvent(env, hash) ?? (await messageOfGit(env, hash, signal)),
     source: repository === '' ? '' : `${env['GITHUB_SERVER_URL'] ?? 'https://github.com'}/${repository}`,
   };
-}
-
-/** The four labels from which the platform reads the commit, and those of OCI. */
-export function commitLabels({ hash, branch, repository, message, source }: Commit): Record<string, string> {
-  const labels = {
-    hash,
-    branch,
-    repository,
-    message,
-    'org.opencontainers.image.revision': hash,
-    'org.opencontainers.image.ref.name': branch,
-    'org.opencontainers.image.source': source,
-  };
-  return Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
 }
 
 function messageOfEvent(env: Environment, hash: string): string | undefined {

@@ -1,9 +1,10 @@
 /** The step: pushes an image to the registry, and sets it as the image of new backends. */
 import { BerthError } from '../client/index.ts';
+import { commitLabels } from '../client/tools/commit-labels.ts';
 import { digestOfTag, registryUrl } from '../client/tools/registry-access.ts';
 import { logInOf } from './access.ts';
 import type { Access, LogIn } from './access.ts';
-import { commitLabels, currentCommit } from './commit.ts';
+import { currentCommit } from './commit.ts';
 import type { Commit } from './commit.ts';
 import { readInputs, tokenInput } from './inputs.ts';
 import type { Inputs, Source } from './inputs.ts';

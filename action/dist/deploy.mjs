@@ -1330,6 +1330,19 @@ async function readConfig(folder) {
 		return {};
 	}
 }
+// client/tools/commit-labels.ts
+function commitLabels(commit) {
+	const { hash, branch, repository, message, source } = commit;
+	return Object.fromEntries(Object.entries({
+		hash,
+		branch,
+		repository,
+		message,
+		"org.opencontainers.image.revision": hash,
+		"org.opencontainers.image.ref.name": branch,
+		"org.opencontainers.image.source": source
+	}).flatMap(([name, value]) => value ? [[name, value]] : []));
+}
 // client/tools/registry-access.ts
 const loopback = /^(?:localhost|[\w.-]+\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 function isLoopback(hostname) {
@@ -1528,17 +1541,6 @@ async function currentCommit(env, signal) {
 		message: messageOfEvent(env, hash) ?? await messageOfGit(env, hash, signal),
 		source: repository === "" ? "" : `${env["GITHUB_SERVER_URL"] ?? "https://github.com"}/${repository}`
 	};
-}
-function commitLabels({ hash, branch, repository, message, source }) {
-	return Object.fromEntries(Object.entries({
-		hash,
-		branch,
-		repository,
-		message,
-		"org.opencontainers.image.revision": hash,
-		"org.opencontainers.image.ref.name": branch,
-		"org.opencontainers.image.source": source
-	}).filter(([, value]) => value !== ""));
 }
 function messageOfEvent(env, hash) {
 	try {

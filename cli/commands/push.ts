@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { Command, Option } from '@commander-js/extra-typings';
 import { BerthError } from '../../client/index.ts';
+import { commitLabels } from '../../client/tools/commit-labels.ts';
 import { several } from '../arguments.ts';
 import { notFound, usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
@@ -9,7 +10,7 @@ import { safeText } from '../output/safe-text.ts';
 import { fields } from '../output/table.ts';
 import { pushArchive } from '../push/archive.ts';
 import { buildImage, pushImage, tagImage } from '../push/docker.ts';
-import { commitLabels, gitCommit } from '../push/git.ts';
+import { gitCommit } from '../push/git.ts';
 import { digestOf } from '../registry.ts';
 import type { Session } from '../session.ts';
 

@@ -1,17 +1,23 @@
 import { expect, test } from 'vitest';
-import { commitLabels, repositoryOf } from './git.ts';
+import { remoteOf } from './git.ts';
 
 test.each([
-  ['https://github.com/acme/whiteboard.git', 'acme/whiteboard'],
-  ['https://ada:secret@github.com/acme/whiteboard', 'acme/whiteboard'],
-  ['git@github.com:acme/whiteboard.git', 'acme/whiteboard'],
-  ['ssh://git@git.example:2222/team/sub/whiteboard.git/', 'team/sub/whiteboard'],
-  ['/srv/git/whiteboard.git', undefined],
-])('the repository of the remote %s is %s', (remote, repository) => {
-  expect(repositoryOf(remote)).toBe(repository);
+  ['https://github.com/acme/whiteboard.git', 'acme/whiteboard', 'https://github.com/acme/whiteboard'],
+  ['https://ada:secret@github.com/acme/whiteboard', 'acme/whiteboard', 'https://github.com/acme/whiteboard'],
+  ['http://git.example:3000/acme/whiteboard', 'acme/whiteboard', 'http://git.example:3000/acme/whiteboard'],
+  ['git@github.com:acme/whiteboard.git', 'acme/whiteboard', 'https://github.com/acme/whiteboard'],
+  [
+    'ssh://git@git.example:2222/team/sub/whiteboard.git/',
+    'team/sub/whiteboard',
+    'https://git.example/team/sub/whiteboard',
+  ],
+])('the repository of the remote %s is %s, its source %s', (remote, repository, source) => {
+  expect(remoteOf(remote)).toEqual({ repository, source });
 });
 
-test('without a branch and a remote, a commit has no labels for them', () => {
-  const labels = commitLabels({ hash: 'abc', message: 'First', branch: undefined, repository: undefined });
-  expect(labels).toEqual({ hash: 'abc', message: 'First', 'org.opencontainers.image.revision': 'abc' });
-});
+test.each(['/srv/git/whiteboard.git', 'file:///srv/git/whiteboard.git', '../whiteboard'])(
+  'the remote %s is a path of this machine',
+  (remote) => {
+    expect(remoteOf(remote)).toBeUndefined();
+  },
+);

@@ -1,4 +1,4 @@
-/** The git commit of a folder, as labels of an image. */
+/** The git commit of a folder. */
 import { CliError } from '../errors.ts';
 import { runProgram } from '../program-runner.ts';
 import type { ProgramOptions } from '../program-runner.ts';
@@ -10,7 +10,9 @@ export interface GitCommit {
   readonly branch: string | undefined;
   readonly message: string;
   /** `<owner>/<name>`, or the path of the remote. Absent without a remote. */
-  readonly repository: string | undefined;
+  readonly repository?: string;
+  /** The address of the repository. Absent without a remote. */
+  readonly source?: string;
 }
 
 export interface GitOptions extends ProgramOptions {
@@ -44,23 +46,25 @@ export async function gitCommit(options: GitOptions): Promise<GitCommit> {
     hash: head.stdout.trim(),
     branch: branch.code === 0 ? branch.stdout.trim() : undefined,
     message: message.stdout.trim(),
-    repository: remote.code === 0 ? repositoryOf(remote.stdout.trim()) : undefined,
+    ...(remote.code === 0 && remoteOf(remote.stdout.trim())),
   };
 }
 
-/** The image labels for a commit: the labels of existing push tools, and those of OCI. */
-export function commitLabels({ hash, branch, message, repository }: GitCommit): Readonly<Record<string, string>> {
-  return {
-    hash,
-    message,
-    'org.opencontainers.image.revision': hash,
-    ...(branch !== undefined && { branch, 'org.opencontainers.image.ref.name': branch }),
-    ...(repository !== undefined && { repository }),
-  };
+interface Remote {
+  /** `acme/whiteboard` of `https://github.com/acme/whiteboard.git` or `git@github.com:acme/whiteboard.git`. */
+  readonly repository: string;
+  /** The address of the repository in a browser. */
+  readonly source: string;
 }
 
-/** `acme/whiteboard` of `https://github.com/acme/whiteboard.git` or `git@github.com:acme/whiteboard.git`. Never a password. */
-export function repositoryOf(remote: string): string | undefined {
-  const path = /^(?:[a-z+]+:\/\/[^/]+\/|[^/:]+:)(.+)$/.exec(remote)?.[1];
-  return path?.replace(/^\/+/, '').replace(/\/*(?:\.git)?\/*$/, '') || undefined;
+/** Parses the address of a remote. The result has no password. Undefined for a path of this machine. */
+export function remoteOf(remote: string): Remote | undefined {
+  const [, scheme, host, path] =
+    /^([a-z+]+):\/\/([^/]+)\/(.+)$/.exec(remote) ?? /^()([^/:]+):(?!\/\/)(.+)$/.exec(remote) ?? [];
+  const repository = path?.replace(/^\/+/, '').replace(/\/*(?:\.git)?\/*$/, '');
+  if (host === undefined || !repository) return undefined;
+  const name = host.replace(/^.*@/, '');
+  // The port of SSH is not that of the pages.
+  const base = /^https?$/.test(scheme ?? '') ? `${scheme}://${name}` : `https://${name.replace(/:\d+$/, '')}`;
+  return { repository, source: `${base}/${repository}` };
 }
