@@ -55,7 +55,8 @@ export function openImageArchives(deps: ImageArchivesDeps): ImageArchives {
     receive: async (upload) => await uploads.run(async () => await receiveImage(context, receiving, upload)),
     write: async (repository, digest) => {
       try {
-        return await writeArchive(context, { repository, digest, registryHost: deps.registryHost });
+        const { maxManifests } = limits;
+        return await writeArchive(context, { repository, digest, registryHost: deps.registryHost, maxManifests });
       } catch (error) {
         throw asApiError(error);
       }

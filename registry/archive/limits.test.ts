@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { constants, createZstdCompress, gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Yielder } from '../../core/async/yielder.ts';
 import { BlobsError } from '../../core/blobs/blobs.ts';
 import { blobOf, imageOf, indexOf, layoutOf, ociIndexType, savedOf, tarOf } from '../../test/kit/registry/archives.ts';
 import type { TestEntry } from '../../test/kit/registry/archives.ts';
 import { pushBlob, sha256 } from '../../test/kit/registry/registry.ts';
-import { mebibyte, openArchiveFixture, errorOf, send, sendEntries } from '../testing/archive-fixture.ts';
+import { mebibyte, openArchiveFixture, errorOf, repository, send, sendEntries } from '../testing/archive-fixture.ts';
 import type { ArchiveFixture } from '../testing/archive-fixture.ts';
 import type { ArchiveLimits } from './limits.ts';
 
@@ -77,6 +78,21 @@ describe('rejects', () => {
       [{ blob: nested[0] ?? blobOf(''), mediaType: ociIndexType }],
     );
     expect(await errorOf(fixture, await sendEntries(url, deep))).toMatch(/nested deeper than 4 levels/);
+  });
+
+  test('the export of an image with too many manifests, and yields while it reads them', async () => {
+    const images = Array.from({ length: 4 }, (_, i) => imageOf([`layer ${i}`]));
+    const index = indexOf(images.map(({ manifest }) => manifest));
+    const blobs = [...images.flatMap(({ layers, config, manifest }) => [...layers, config, manifest]), index];
+    const layout = layoutOf(blobs, [{ blob: index, mediaType: ociIndexType }]);
+    const { digest = '' } = await sendEntries(await fixture.open(), layout);
+    const write = async (maxManifests: number) =>
+      await fixture.archives({ archiveLimits: { maxManifests } }).write(repository, digest);
+    using yields = vi.spyOn(Yielder.prototype, 'yieldIfDue');
+    expect(await write(5)).toBeDefined();
+    // Each of the four manifests has a config and a layer.
+    expect(yields).toHaveBeenCalledTimes(4 + 2 * 4);
+    await expect(write(4)).rejects.toMatchObject({ code: 'PayloadTooLarge' });
   });
 
   test('an archive without enough space or quota', async () => {

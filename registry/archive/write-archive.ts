@@ -9,6 +9,7 @@
  *     blobs/sha256/…     manifests, configs, layers
  */
 import type { ServerResponse } from 'node:http';
+import { Yielder } from '../../core/async/yielder.ts';
 import { ignoreErrors, send } from '../../core/blobs/send.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { ContentContext } from '../context.ts';
@@ -20,6 +21,7 @@ import type { Descriptor } from '../content/manifest.ts';
 import { resolveImage } from '../content/pushed-image.ts';
 import { images } from '../../model/image.ts';
 import { ApiError } from '../../model/api-error.ts';
+import { tooLarge } from './api-errors.ts';
 
 export interface ImageArchive {
   readonly fileName: string;
@@ -33,6 +35,8 @@ export interface ArchiveRequest {
   readonly digest: string;
   /** Host and port of the registry, for the name of the image. */
   readonly registryHost: string;
+  /** Manifests in one image, including those of other platforms. */
+  readonly maxManifests: number;
 }
 
 /** The name of an image where it is loaded: `host/account/service:tag`, and the tag alone. */
@@ -61,10 +65,10 @@ type Part = { readonly name: string; readonly sizeBytes: number } & (
   | { readonly digest: string }
 );
 
-/** Creates the archive of an image. `undefined` if there is no such manifest. Throws `ImageNotFound` if parts are missing. */
+/** Creates the archive of an image. `undefined` if there is no such manifest. Throws `ImageNotFound` if parts are missing, and `PayloadTooLarge`. */
 export async function writeArchive(
   context: ContentContext,
-  { repository, digest, registryHost }: ArchiveRequest,
+  { repository, digest, registryHost, maxManifests }: ArchiveRequest,
 ): Promise<ImageArchive | undefined> {
   const { store } = context;
   const stored = await store.get(manifests, contentId(repository, digest));
@@ -73,7 +77,12 @@ export async function writeArchive(
   // Without a tag, the archive contains no name.
   const name = tag === undefined ? undefined : { full: `${registryHost}/${repository}:${tag}`, tag };
   const blobs = new Map<string, Part>();
-  await addManifest(context, stored, { blobs, depth: 0 });
+  await addManifest(context, stored, {
+    blobs,
+    manifestsLeft: { count: maxManifests },
+    yielder: new Yielder(),
+    depth: 0,
+  });
   const parts = [
     document('oci-layout', { imageLayoutVersion: '1.0.0' }),
     document('index.json', indexFor(stored, name)),
@@ -99,20 +108,32 @@ async function currentTag(store: Store, repository: string, digest: string): Pro
 interface Below {
   /** By path, in an order that is always the same for the same image. */
   readonly blobs: Map<string, Part>;
+  /** How many more manifests the image may have. */
+  readonly manifestsLeft: { count: number };
+  /** The store may answer from memory, and a manifest may have tens of thousands of references. */
+  readonly yielder: Yielder;
   readonly depth: number;
 }
 
-async function addManifest(context: ContentContext, stored: StoredManifest, { blobs, depth }: Below): Promise<void> {
+async function addManifest(context: ContentContext, stored: StoredManifest, below: Below): Promise<void> {
+  const { blobs, manifestsLeft, yielder, depth } = below;
   const { repository, digest, bytes, mediaType } = stored;
   const name = pathOf(digest);
   if (blobs.has(name) || depth > maxIndexDepth) return;
+  if (manifestsLeft.count === 0) throw tooLarge('would have too many manifests, download the image of one platform');
+  manifestsLeft.count -= 1;
   blobs.set(name, { name, sizeBytes: bytes.byteLength, manifest: stored.id });
   const manifest = parseManifest(bytes, mediaType);
-  for (const each of referencesOf({ ...manifest, manifests: [] })) await addBlob(context, repository, each, blobs);
+  for (const each of referencesOf({ ...manifest, manifests: [] })) {
+    await yielder.yieldIfDue();
+    await addBlob(context, repository, each, blobs);
+  }
   for (const child of manifest.manifests) {
+    await yielder.yieldIfDue();
+    if (blobs.has(pathOf(child.digest))) continue;
     const isManifest = kindOf(child.mediaType) !== 'other';
-    const below = isManifest ? await context.store.get(manifests, contentId(repository, child.digest)) : undefined;
-    if (below) await addManifest(context, below, { blobs, depth: depth + 1 });
+    const found = isManifest ? await context.store.get(manifests, contentId(repository, child.digest)) : undefined;
+    if (found) await addManifest(context, found, { ...below, depth: depth + 1 });
     else await addBlob(context, repository, child, blobs);
   }
 }

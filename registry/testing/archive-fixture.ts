@@ -62,9 +62,9 @@ export class ArchiveFixture implements AsyncDisposable {
     this.registry = this.#owned.use(registry);
   }
 
-  /** A server that receives archives and answers the image or the error. */
-  async open({ archiveLimits = {}, limits, quota, clock = systemClock }: ReceivingOptions = {}): Promise<string> {
-    const archives = this.#owned.use(
+  /** Opens archives of the registry. */
+  archives({ archiveLimits = {}, limits, quota, clock = systemClock }: ReceivingOptions = {}): ImageArchives {
+    return this.#owned.use(
       openImageArchives({
         ...this.registry,
         blobs: this.#faultyBlobs(),
@@ -81,6 +81,11 @@ export class ArchiveFixture implements AsyncDisposable {
         bus: openInProcessBus({ log: silentLog() }),
       }),
     );
+  }
+
+  /** A server that receives archives and answers the image or the error. */
+  async open(options?: ReceivingOptions): Promise<string> {
+    const archives = this.archives(options);
     const server = newServer();
     server.on('request', (request, response) => void this.#receive(archives, request, response));
     const listener = this.#owned.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs: 100 }));
