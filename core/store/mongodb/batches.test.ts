@@ -1,3 +1,4 @@
+import { MongoNetworkTimeoutError } from 'mongodb';
 import { expect, test } from 'vitest';
 import { Batches } from './batches.ts';
 import type { Outcome } from './batches.ts';
@@ -75,4 +76,25 @@ test('a request fails alone; a batch fails all of its requests and no later ones
   expect(both.map(({ status }) => status)).toStrictEqual(['rejected', 'rejected']);
   isUnavailable = false;
   expect(await failing.ask(3)).toBe(3);
+});
+
+test('when no server answers in time, requests that wait fail at once, and later ones are sent', async () => {
+  let sent = 0;
+  let isUnavailable = true;
+  const { promise: timeout, reject: timeOut } = Promise.withResolvers<never>();
+  const batches = new Batches<number, number>(
+    async (requests) => {
+      sent += 1;
+      return isUnavailable ? await timeout : requests.map((answer) => ({ answer }));
+    },
+    { atOnce: 1, size: 1 },
+  );
+  const asking = [1, 2, 3].map(async (request) => await batches.ask(request));
+  await turn();
+  timeOut(new MongoNetworkTimeoutError('timed out'));
+  const ended = await Promise.allSettled(asking);
+  expect(ended.map(({ status }) => status)).toStrictEqual(['rejected', 'rejected', 'rejected']);
+  expect(sent).toBe(1);
+  isUnavailable = false;
+  expect(await batches.ask(4)).toBe(4);
 });

@@ -1,3 +1,5 @@
+import { isTimeout } from './errors.ts';
+
 /** The outcome of one request of a batch. */
 export type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown };
 
@@ -16,7 +18,7 @@ interface Waiting<Request, Answer> {
 /**
  * Sends requests of one kind in batches: a request is sent at once if no batch is running; requests that arrive meanwhile share the
  * next batch. So a distant or busy server receives fewer, larger requests as the load grows. A batch is sent after its requests were
- * made, so each answer is as fresh as that of a separate request.
+ * made, so each answer is as fresh as that of a separate request. If no server answers a batch in time, requests that wait fail with it.
  */
 export class Batches<Request, Answer> {
   readonly #run: (requests: readonly Request[]) => Promise<readonly Outcome<Answer>[]>;
@@ -56,8 +58,15 @@ export class Batches<Request, Answer> {
     if (this.#waiting.length > 0) this.#sendSoon();
     const outcomes = await this.#outcomes(batch);
     for (const [index, { end }] of batch.entries()) end(outcomes[index] ?? { error: new Error('No outcome') });
+    const [first] = outcomes;
+    if (first && 'error' in first && isTimeout(first.error)) this.#failWaiting(first);
     this.#running -= 1;
     if (this.#waiting.length > 0) this.#sendSoon();
+  }
+
+  /** Without a server, the next batch would fail after the same time, and so each batch would wait for all batches before it. */
+  #failWaiting(outcome: Outcome<Answer>): void {
+    for (const { end } of this.#waiting.splice(0)) end(outcome);
   }
 
   async #outcomes(batch: readonly Waiting<Request, Answer>[]): Promise<readonly Outcome<Answer>[]> {

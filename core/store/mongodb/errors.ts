@@ -6,6 +6,7 @@ import {
   MongoNetworkError,
   MongoNetworkTimeoutError,
   MongoServerError,
+  MongoServerSelectionError,
   MongoWriteConcernError,
 } from 'mongodb';
 
@@ -28,6 +29,11 @@ export function isUnknownHint(error: unknown): boolean {
 /** Whether the server's disk is full, for a write or for the temporary file of a query. */
 export function isOutOfSpace(error: unknown): boolean {
   return error instanceof MongoServerError && (error.code === outOfDiskSpace || error.code === fileStreamFailed);
+}
+
+/** Whether no server was available, or answered, for as long as an operation waits. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof MongoServerSelectionError || error instanceof MongoNetworkTimeoutError;
 }
 
 /**
