@@ -14,18 +14,28 @@ let api: TestApi;
 const open: ClientRequest[] = [];
 beforeEach(async () => {
   clock = new ManualClock(new Date());
-  api = await openTestApi({ clock });
+  api = await openTestApi({ clock, behindLoadBalancer: true });
 });
 afterEach(async () => {
   for (const client of open.splice(0)) client.destroy();
   await api[Symbol.asyncDispose]();
 });
 
+interface Options {
+  readonly token?: string;
+  readonly path?: string;
+  readonly method?: string;
+  readonly announced?: number;
+  /** The address of the client. */
+  readonly from?: string;
+}
+
 /** Begins a request and sends a part of its body. The result is the status and the error code of the response. */
-function begin(bytes: number, options: { token?: string; path?: string; method?: string; announced?: number } = {}) {
-  const { token, path = connectPath, method = 'POST', announced = mib } = options;
+function begin(bytes: number, options: Options = {}) {
+  const { token, path = connectPath, method = 'POST', announced = mib, from = '192.0.2.1' } = options;
   const headers = {
     'content-type': 'application/json',
+    'x-forwarded-for': from,
     'content-length': announced,
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
@@ -76,6 +86,22 @@ describe('a body that is sent only in part', () => {
     const whole = { auth: { a: 'x'.repeat(mib - 100) } };
     await expect.poll(async () => (await api.post(connectPath, whole)).status).toBe(400);
   });
+});
+
+test('log-ins that are sent only in part from one network do not block those of other networks', async () => {
+  const path = '/v2/session';
+  const bytes = 16 * 1024 - 1;
+  const stalled = Array.from({ length: 520 }, () => begin(bytes, { path, announced: bytes + 1 }));
+  expect(await Promise.race(stalled.map(({ answer }) => answer))).toEqual([429, 'TooManyRequests']);
+  // Its body comes after the server has begun to read, so that it uses the memory.
+  const headers = { 'content-type': 'application/json', 'x-forwarded-for': '192.0.2.2', expect: '100-continue' };
+  const other = request({ port: api.port, path, method: 'POST', headers, agent: false });
+  open.push(other);
+  other.flushHeaders();
+  await once(other, 'continue');
+  other.end(Buffer.alloc(bytes, ' '));
+  const [{ statusCode }] = (await once(other, 'response')) as [IncomingMessage];
+  expect(statusCode).toBe(400);
 });
 
 test('a request that needs no body may send only a small one', async () => {

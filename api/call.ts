@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { needsToken } from '../contract/endpoint.ts';
 import type { Endpoint, PathParameters } from '../contract/endpoint.ts';
+import { clientAddress, networkOf } from '../core/http/client-address.ts';
 import { ApiError } from '../model/api-error.ts';
 import { anonymous, authenticate } from './access.ts';
 import type { Caller } from './access.ts';
@@ -57,8 +58,8 @@ export async function parseCall<Path extends string, Body, Query>(
   if (endpoint.mustAcceptStream && !request.headers.accept?.includes(streamType)) {
     throw new ApiError('NotAcceptable', `Send the header "Accept: ${streamType}"`);
   }
-  const { permissions } = caller;
-  const limits = { maxBytes: maxBytesOf(endpoint), account: permissions.account ?? permissions.user ?? '' };
+  const { account, user } = caller.permissions;
+  const limits = { maxBytes: maxBytesOf(endpoint), account: account ?? user ?? networkShare(api, request) };
   // The handler of an uploaded archive reads the body itself.
   const body = endpoint.archive === 'request' ? {} : await api.bodies.read(request, limits);
   const query = queryText === '' ? noFields : { ...parseQuery(queryText) };
@@ -75,6 +76,14 @@ export async function parseCall<Path extends string, Body, Query>(
   });
   if (needsTokenUntilEnd(endpoint)) call.endWithToken();
   return call;
+}
+
+/** The share of the memory for bodies that clients of one network have without a token. No account has this name. */
+export function networkShare(
+  { behindLoadBalancer }: Pick<Api, 'behindLoadBalancer'>,
+  request: IncomingMessage,
+): string {
+  return `network ${networkOf(clientAddress(request, behindLoadBalancer))}`;
 }
 
 const noFields = {};

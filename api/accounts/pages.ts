@@ -11,6 +11,7 @@ import type { Permissions } from '../../model/permissions.ts';
 import type { Mounted } from '../app.ts';
 import { anonymous, sessionPermissions, sessionUser } from '../access.ts';
 import type { Caller } from '../access.ts';
+import { networkShare } from '../call.ts';
 import { recordedAfterwards } from '../audit.ts';
 import type { AuditedCall } from '../audit.ts';
 import type { Api } from '../dependencies.ts';
@@ -106,7 +107,8 @@ function formHandler(api: Api, handle: Handle): RequestHandler {
   return async (request, response) => {
     await answerOrExplain(response, async () => {
       assertSameOrigin(request, api.urls.api);
-      const form = await api.bodies.read(request, { maxBytes: maxFormBytes, account: '', type: 'form' });
+      const limits = { maxBytes: maxFormBytes, account: networkShare(api, request) };
+      const form = await api.bodies.read(request, { ...limits, type: 'form' });
       await handle({ request, response, form: form as Record<string, string> });
     });
   };
