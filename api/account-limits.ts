@@ -75,7 +75,7 @@ export class AccountLimiter {
     if (runningBackends === 0) return;
     const running = await this.#running.get(account, async () => {
       const live = { index: 'byAccount', equals: { account, live: true }, limit: runningBackends } as const;
-      return { count: (await this.#deps.store.find(backends, live)).length, keys: new Set() };
+      return { count: (await this.#deps.store.findIds(backends, live)).length, keys: new Set() };
     });
     if (key !== undefined && running.keys.has(key)) return;
     if (running.count >= runningBackends) {

@@ -31,7 +31,7 @@ async function change(api: Api, id: string, changed: (node: Node) => Node): Prom
 }
 
 async function presentNode(api: Api, node: Node, now: Date): Promise<NodeObject> {
-  const running = await api.store.find(backends, { index: 'byNode', equals: { node: node.id, live: true } });
+  const running = await api.store.findIds(backends, { index: 'byNode', equals: { node: node.id, live: true } });
   return {
     name: node.id,
     cluster: node.cluster,

@@ -12,6 +12,7 @@ import { nodes } from '../../model/node.ts';
 import { backendPlan } from '../../model/testing/backend-plan.ts';
 import { OrphanReaper } from './orphan-reaper.ts';
 import { spawnRules } from '../testing/spawn-rules.ts';
+import { steered } from '../../test/kit/ports/steered.ts';
 import { openTestStore } from '../../test/kit/ports/test-store.ts';
 
 const log = silentLog();
@@ -63,6 +64,19 @@ test('a backend that no node claimed in time ends as "startuptimeout", others ke
   expect(await lastEntry(late)).toMatchObject({ status: 'terminated', terminationReason: 'startuptimeout' });
   expect(await lastEntry(early)).toMatchObject({ status: 'scheduled' });
   expect(await lastEntry(claimed)).toMatchObject({ status: 'scheduled' });
+});
+
+test('a pass does not read the documents of backends that wait for a node', async () => {
+  await insertBackend(1);
+  const reads: string[] = [];
+  const counting = steered(store, {
+    onCall: async ({ method, collection, run }) => {
+      if (collection === backends.name) reads.push(method);
+      return await run();
+    },
+  });
+  await newReaper({ store: counting }).pass();
+  expect(reads).not.toContain('find');
 });
 
 test('after a freeze, waiting backends are not ended before nodes had time to claim them', async () => {

@@ -64,13 +64,13 @@ export class OrphanReaper {
       exitCode: null,
       failure: 'No node had capacity for it in time',
     };
-    const waiting = await store.find(backends, { index: 'waiting', equals: { live: true, node: null } });
-    this.#waiting.countRead(waiting.map(({ id }) => ({ id, state: 0 })));
-    for (const backend of waiting) {
-      if (backend.createdAt > oldest || this.#waiting.unchangedReads(backend.id) * passEveryMs < timeoutMs) continue;
+    const waiting = await store.findIds(backends, { index: 'waiting', equals: { live: true, node: null } });
+    this.#waiting.countRead(waiting.map((id) => ({ id, state: 0 })));
+    for (const id of waiting) {
+      if (this.#waiting.unchangedReads(id) * passEveryMs < timeoutMs) continue;
       const change = (current: Backend) =>
-        current.node === undefined ? becomeTerminated(current, ending, now) : current;
-      await endBackend(this.#deps, backend.id, { endedBy: 'orphan-reaper', change });
+        current.node === undefined && current.createdAt <= oldest ? becomeTerminated(current, ending, now) : current;
+      await endBackend(this.#deps, id, { endedBy: 'orphan-reaper', change });
     }
   }
 
