@@ -90,6 +90,11 @@ export function withClearing(service: Service, before: Date): Service {
   return service.deletedAt || clearBefore?.getTime() !== before.getTime() ? service : rest;
 }
 
+/** Whether a backend or spawn token belongs to a deleted service with the name of this one, and is about to be removed. */
+export function isOfDeleted({ clearBefore }: Service, { createdAt }: { readonly createdAt: Date }): boolean {
+  return clearBefore !== undefined && createdAt < clearBefore;
+}
+
 /** Throws `EnvironmentNotFound`. */
 export function environmentOf(service: Service, name: string = defaultEnvironmentName): Environment {
   const found = service.environments.find((environment) => environment.name === name);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { backends, becomeTerminated, requestStop, sweepIdle } from '../../model/backend.ts';
 import type { Backend } from '../../model/backend.ts';
+import { services } from '../../model/service.ts';
 import { routeId, routes } from '../../model/route.ts';
 import { becomeServing, connectPath, digestOf, openTestApi } from '../testing/test-api.ts';
 import type { TestApi } from '../testing/test-api.ts';
@@ -41,6 +42,22 @@ describe('connect', () => {
     expect(replies.filter(({ body }) => body.spawned)).toHaveLength(1);
     expect(new Set(replies.map(({ body }) => body.backend_id)).size).toBe(1);
     expect(new Set(replies.map(({ body }) => body.token)).size).toBe(users.length);
+  });
+
+  test('with a key that a backend of a deleted service holds spawns a backend of the new service', async () => {
+    await api.addService('recreated');
+    await api.addImage('acme/recreated', 'latest', digestOf('a'));
+    const path = '/v2/service/acme/recreated/connect';
+    const { backend_id: old } = (await api.post(path, { key: 'room' })).body;
+    const { createdAt = new Date() } = (await api.store.get(backends, old)) ?? {};
+    // As after a deletion and a creation, before the next pass over deleted services.
+    const clearBefore = new Date(createdAt.getTime() + 1);
+    await api.store.update(services, 'acme/recreated', (service) => ({ ...service, clearBefore }));
+    expect((await api.post(path, { key: 'room', spawn: false })).body.error.code).toBe('KeyNotHeld');
+    const { body } = await api.post(path, { key: 'room' });
+    expect(body.spawned).toBe(true);
+    expect((await api.store.get(backends, body.backend_id))?.waitsFor).toBe(old);
+    expect((await api.post(path, { key: 'room' })).body.backend_id).toBe(body.backend_id);
   });
 
   test('without a user, however often, returns the same token and keeps one route', async () => {

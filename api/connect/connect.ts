@@ -5,7 +5,8 @@ import type { Backend } from '../../model/backend.ts';
 import { keyId, keyState, keys } from '../../model/key.ts';
 import type { Key } from '../../model/key.ts';
 import { ApiError } from '../../model/api-error.ts';
-import { environmentOf, findService, noService, serviceId } from '../../model/service.ts';
+import { environmentOf, findService, isOfDeleted, noService, serviceId } from '../../model/service.ts';
+import type { Service } from '../../model/service.ts';
 import type { Api } from '../dependencies.ts';
 import { chosenForm } from '../session-url.ts';
 import { KeyWait } from './key-wait.ts';
@@ -46,7 +47,7 @@ export async function connect(
   let wait: KeyWait | undefined;
   for (let isFirst = true; ; isFirst = false) {
     if (!isFirst) client.signal.throwIfAborted();
-    const { key, holder, state, now } = await readKey(api, id);
+    const { key, holder, state, now } = await readKey(api, service, id);
     if (key && state === 'claiming') {
       wait ??= new KeyWait(api.clock, client.signal);
       await wait.forClaim(key, now);
@@ -78,14 +79,19 @@ export async function connect(
   }
 }
 
-/** Reads the time first: a backend that is missing when its claim has ended was missing at the end of the claim. */
-async function readKey(api: Api, id: string) {
+/**
+ * Reads the time first: a backend that is missing when its claim has ended was missing at the end of the claim. A holder that belongs to
+ * a deleted service counts as ending, because it is stopped soon.
+ */
+async function readKey(api: Api, service: Service, id: string) {
   const now = await api.store.now();
   const key = await api.store.get(keys, id);
   const holder = key && (await api.store.get(backends, key.backend));
   // With a shared store, containers end themselves when their leases expire, whether or not their worker lives.
   const liveNode = api.store.isShared ? undefined : api.ownNode?.();
-  return { key, holder, now, state: keyState(key, holder, { now, liveNode }) };
+  const state = keyState(key, holder, { now, liveNode });
+  const isEndingSoon = state === 'held' && holder !== undefined && isOfDeleted(service, holder);
+  return { key, holder, now, state: isEndingSoon ? 'ending' : state };
 }
 
 /**

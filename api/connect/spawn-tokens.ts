@@ -5,6 +5,7 @@ import type { Store } from '../../core/store/store.ts';
 import { hashToken } from '../../model/access-token.ts';
 import { ApiError } from '../../model/api-error.ts';
 import { covers, permissionIn } from '../../model/permissions.ts';
+import { findService, isOfDeleted, serviceId } from '../../model/service.ts';
 import { looksLikeSpawnToken, newSpawnToken, spawnTokenDocument, spawnTokens } from '../../model/spawn-token.ts';
 import type { SpawnToken } from '../../model/spawn-token.ts';
 import { ownService } from '../access.ts';
@@ -12,10 +13,11 @@ import type { Caller } from '../access.ts';
 import type { Api } from '../dependencies.ts';
 import { failedCheck } from '../failed-checks.ts';
 
-/** Throws `SpawnTokenNotFound`. The message does not repeat the token. */
+/** A token of a deleted service does not exist, even if there is another service with its name. Throws `SpawnTokenNotFound`. The message does not repeat the token. */
 export async function findSpawnToken(store: Store, token: string): Promise<SpawnToken> {
   const found = await readSpawnToken(store, token);
-  if (!found) throw notFound();
+  const service = found && (await findService(store, serviceId(found.account, found.service)));
+  if (!found || (service && isOfDeleted(service, found))) throw notFound();
   return found;
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashToken } from '../../model/access-token.ts';
 import { backends } from '../../model/backend.ts';
 import { ContainerEnv } from '../../model/container-env.ts';
+import { services } from '../../model/service.ts';
 import { spawnTokens } from '../../model/spawn-token.ts';
 import { becomeServing, openTestApi } from '../testing/test-api.ts';
 import type { Reply, TestApi } from '../testing/test-api.ts';
@@ -144,4 +145,13 @@ test.each([
   [{ user: 'ada' }, 'BadRequest'],
 ])('the creation of a token with the options %j is rejected', async (options, code) => {
   expect((await api.post(createPath, options)).body.error.code).toBe(code);
+});
+
+test('a spawn token of a deleted service does not spawn backends of a new one with its name', async () => {
+  const token = await newToken();
+  const { createdAt = new Date() } = (await api.store.get(spawnTokens, hashToken(token))) ?? {};
+  // As after a deletion and a creation, before the next pass over deleted services.
+  const clearBefore = new Date(createdAt.getTime() + 1);
+  await api.store.update(services, 'acme/draw', (service) => ({ ...service, clearBefore }));
+  expect((await spawnWith(token)).body.error.code).toBe('SpawnTokenNotFound');
 });
