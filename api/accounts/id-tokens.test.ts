@@ -23,3 +23,18 @@ test('each of several concurrent callers gets `Unavailable` while the issuer fai
   await expect(verify()).rejects.toMatchObject({ code: 'Unavailable' });
   expect(requests).toBe(2);
 });
+
+test('a key server that fails is reported as unavailable, not as a wrong signature', async () => {
+  const server = createServer(({ url }, response) => {
+    if (url === '/keys') response.writeHead(502).end('<h1>Bad gateway</h1>');
+    else response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  await using _server = { [Symbol.asyncDispose]: async () => void server.close() };
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const idTokens = new IdTokens([issuer], 'https://api.example');
+  const [header, payload] = [{ alg: 'RS256' }, { iss: issuer }].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  );
+  await expect(idTokens.verify(`${header}.${payload}.c2ln`, new Date())).rejects.toMatchObject({ code: 'Unavailable' });
+});

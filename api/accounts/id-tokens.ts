@@ -22,6 +22,9 @@ const maxAgeSeconds = 900;
 /** Public-key signatures only: a token that is signed with a shared secret proves nothing here. */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 
+/** Errors of the issuer's key server: no answer in time, a status other than 200, or no JSON. */
+const keyServerCodes: ReadonlySet<string> = new Set([JWKSTimeout.code, JOSEError.code]);
+
 const discovery = z.object({ issuer: z.string(), jwks_uri: z.url() });
 
 const claimsSchema = z.object({
@@ -72,7 +75,7 @@ export class IdTokens {
       return { claims: claimsSchema.parse(payload), use: { issuer, ...useOf(idToken, payload) } };
     } catch (error) {
       if (error instanceof z.ZodError) throw invalid('it names no repository', error);
-      if (error instanceof JWKSTimeout) throw unreachable(issuer, error);
+      if (error instanceof JOSEError && keyServerCodes.has(error.code)) throw unreachable(issuer, error);
       if (error instanceof JOSEError) throw invalid(reasonOf(error), error);
       throw unreachable(issuer, error);
     }
