@@ -101,8 +101,18 @@ export function isStillAllowed(before: Permissions, now: Permissions): boolean {
   if (before.isAdmin && !now.isAdmin) return false;
   return before.accounts.every((permission) => {
     const current = now.accounts.find(({ account }) => account === permission.account);
-    return JSON.stringify(current) === JSON.stringify(permission);
+    return current !== undefined && allowsAsMuch(current, permission);
   });
+}
+
+function allowsAsMuch(current: AccountPermission, before: AccountPermission): boolean {
+  const services = before.services ?? [];
+  return (
+    (current.role === 'owner' || before.role !== 'owner') &&
+    before.scopes.every((scope) => current.scopes.includes(scope)) &&
+    (current.services === undefined ||
+      (before.services !== undefined && services.every((each) => covers(current, each))))
+  );
 }
 
 /** Whether a permission covers a service. */

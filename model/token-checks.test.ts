@@ -124,12 +124,12 @@ test('a token allows what its user may do now, and is invalid once the user is d
   expect(await checks.permissionsOf(id)).toBeUndefined();
 });
 
-test('an open stream ends when its user loses a role, not when the user joins another account', async () => {
+test('an open stream ends when its user loses a role, not when the user joins another account or gets a higher role', async () => {
   const checks = await openChecks();
   const user = { id: 'ada@example.com', isAdmin: false, accounts: ['acme', 'lab'], createdAt: new Date() };
   await store.insert(users, user);
   await store.insert(accounts, { id: 'lab', createdAt: new Date() });
-  const setRole = async (account: string, role: 'member' | 'viewer') => {
+  const setRole = async (account: string, role: 'owner' | 'member' | 'viewer') => {
     const member = { user: user.id, role, addedAt: new Date() };
     await store.update(accounts, account, (current) => ({ ...current, members: [member] }));
   };
@@ -148,6 +148,14 @@ test('an open stream ends when its user loses a role, not when the user joins an
   await setRole('lab', 'member');
   await checks.publishChange();
   await expect.poll(() => joined.signal.aborted).toBe(true);
+  expect(watch.signal.aborted).toBe(false);
+  using lost = checks.watch(permissions, {
+    reason: () => new Error('changed'),
+    allows: ({ accounts: [{ role } = {}] }) => role !== 'owner',
+  });
+  await setRole('acme', 'owner');
+  await checks.publishChange();
+  await expect.poll(() => lost.signal.aborted).toBe(true);
   expect(watch.signal.aborted).toBe(false);
   await setRole('acme', 'viewer');
   await checks.publishChange();
