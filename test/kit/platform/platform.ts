@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { findProgram } from '../../../setup/command.ts';
 import { removeFromEngine } from '../engines/engine-client.ts';
-import { endProcess } from '../machine/end-process.ts';
+import { endedWithParent, endProcess } from '../machine/end-process.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { environmentsOf, twinOf } from './environments.ts';
 import type { Environment, Place, PlatformOptions, ProcessName } from './environments.ts';
@@ -207,7 +208,8 @@ interface PlatformProcess {
 async function startProcess(name: ProcessName, env: Environment): Promise<PlatformProcess> {
   // With the memory settings of `setup/run` and the Dockerfile.
   const args = ['--max-semi-space-size=2', entry, 'serve', '--json', '--roles', name.replace(/2$/, '')];
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [program, ...more] = endedWithParent(process.execPath, await findProgram('setpriv'));
+  const child = spawn(program, [...more, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
   const line = await new Promise<string>((resolve, reject) => {
