@@ -14,7 +14,7 @@ export const userEmail = z
   .regex(/^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i, 'Not an e-mail address')
   .meta({ id: 'UserEmail', description: 'The e-mail address of a user; capital and small letters count as the same' });
 
-const minPasswordLength = 12;
+export const minPasswordLength = 12;
 
 /** Longer texts only cost time. */
 const maxPasswordLength = 256;

@@ -83,6 +83,10 @@ inChromium(() => {
     await using opened = await browser.newPage();
     const { page } = opened;
     await page.goto(url);
+    // The browser itself refuses a short password, which would lead to a page without the code.
+    await page.getByLabel('New password').fill('too short');
+    await page.getByRole('button').click();
+    expect(await page.locator('input:invalid').count()).toBe(1);
     await page.getByLabel('New password').fill(password);
     expect(await page.getByLabel('E-mail address').inputValue()).toBe('new@example.com');
     expect(page.url()).toBe(`${api.base}/invitation`);

@@ -1,7 +1,7 @@
 /** Pages for logging in, without scripts: forms that browsers send themselves. */
 import type { Express, Request, RequestHandler, Response } from 'express';
 import { ZodError } from 'zod';
-import { invitationRequest, logInRequest, setUpRequest } from '../../contract/people.ts';
+import { invitationRequest, logInRequest, minPasswordLength, setUpRequest } from '../../contract/people.ts';
 import { serviceErrors } from '../../contract/errors.ts';
 import { BodyError } from '../../core/http/json-bodies.ts';
 import { escapeHtml, htmlPage, inlineSource, pageHeaders } from '../../core/http/page.ts';
@@ -162,8 +162,8 @@ function pick(form: Readonly<Record<string, string>>, names: readonly string[]):
 
 const emailField = `<label>E-mail address <input name="user_email" type="email" autocomplete="username" required autofocus></label>`;
 
-function passwordField(label: string, autocomplete: string): string {
-  return `<label>${label} <input name="password" type="password" autocomplete="${autocomplete}" required></label>`;
+function passwordField(label: string, autocomplete: string, rule = ''): string {
+  return `<label>${label} <input name="password" type="password" autocomplete="${autocomplete}"${rule} required></label>`;
 }
 
 function logInPage(next: string | undefined): string {
@@ -176,18 +176,25 @@ function setUpPage(): string {
   return formPage('Create the first administrator', '/setup', [code, emailField, newPasswordField]);
 }
 
-const newPasswordField = passwordField('New password, 12 characters or more', 'new-password');
+const newPasswordField = passwordField(
+  `New password, ${minPasswordLength} characters or more`,
+  'new-password',
+  ` minlength="${minPasswordLength}"`,
+);
 
 function invitationPage(): string {
   const code = `<label>Code, the last part of the link <input name="code" autocomplete="off" required></label>`;
   return formPage('Set your password', '/invitation', [emailField, code, newPasswordField], fillScript);
 }
 
-/** The link contains both after its `#`, so that no server logs them. Without scripts, the user types them. */
+/**
+ * The link contains both after its `#`, so that no server logs them. Without scripts, the user types them. A page without them, such as
+ * one to which the user returns, keeps what the browser has filled in.
+ */
 const fillScript = `
 const given = new URLSearchParams(location.hash.slice(1));
-document.forms[0].user_email.value = given.get('email') ?? '';
-document.forms[0].code.value = given.get('code') ?? '';
+if (given.has('email')) document.forms[0].user_email.value = given.get('email');
+if (given.has('code')) document.forms[0].code.value = given.get('code');
 history.replaceState(null, '', location.pathname);
 `;
 
