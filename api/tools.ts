@@ -5,16 +5,12 @@ import type { Backend } from '../model/backend.ts';
 import { visibleService } from './access.ts';
 import { answer } from './app.ts';
 import type { Api } from './dependencies.ts';
-import { imageName } from './present.ts';
 import { requestBackendStop, runningBackends } from './stop.ts';
 
 /** How many stop requests are written at a time: a store commits them together. */
 const batchSize = 50;
 
 export const toolRoutes = [
-  answer(toolEndpoints.imageName, async (api, { parameters, caller }) => ({
-    imageName: imageName(api.urls, await visibleService(api.store, caller, parameters)),
-  })),
   answer(toolEndpoints.terminateBackends, async (api, { parameters, body, caller, signal }) => {
     const service = await visibleService(api.store, caller, parameters);
     const running = await Array.fromAsync(runningBackends(api.store, service, body.before ?? (await api.store.now())));

@@ -1,6 +1,7 @@
 /** Answers the endpoints of v1 and of the earliest form, which share the handlers of v2 wherever they mean the same. */
 import type { ConnectRequest } from '../../contract/connect.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';
+import { toolEndpoints } from '../../contract/tool-endpoints.ts';
 import { earliestEndpoints, v1Endpoints } from '../../contract/v1-endpoints.ts';
 import type { EarliestSpawnRequest, V1SpawnRequest } from '../../contract/v1.ts';
 import { environmentOf } from '../../model/service.ts';
@@ -60,9 +61,11 @@ export const olderEndpoints = [
   ...endpointsOf('v1', v1Endpoints),
   ...endpointsOf('earliest', earliestEndpoints),
   ...spawnTokenEndpoints,
-  answer(earliestEndpoints.image, async (api, { parameters, caller }) => {
-    return { imageName: imageName(api.urls, await visibleService(api.store, caller, parameters)) };
-  }),
+  ...[earliestEndpoints.image, toolEndpoints.imageName].map((endpoint) =>
+    answer(endpoint, async (api, { parameters, caller }) => ({
+      imageName: imageName(api.urls, await visibleService(api.store, caller, parameters)),
+    })),
+  ),
 ];
 
 type Shared = Omit<typeof v1Endpoints, 'spawn'>;

@@ -26,14 +26,12 @@ import { presentConnection, presentEnvironment, presentImage, presentService } f
 import type { Api } from '../dependencies.ts';
 
 export const serviceEndpoints = [
-  answer(endpoints.connect, async (api, call) => {
-    ownService(call.caller, call.parameters);
-    return presentConnection(api, await connect(api, call.parameters, call.body, call));
-  }),
-  answer(endpoints.connectEnvironment, async (api, call) => {
-    ownService(call.caller, call.parameters);
-    return presentConnection(api, await connect(api, call.parameters, call.body, call));
-  }),
+  ...[endpoints.connect, endpoints.connectEnvironment].map((endpoint) =>
+    answer(endpoint, async (api, call) => {
+      ownService(call.caller, call.parameters);
+      return presentConnection(api, await connect(api, call.parameters, call.body, call));
+    }),
+  ),
   answer(endpoints.createService, createService),
   answer(endpoints.listServices, listServices),
   answer(endpoints.service, async (api, { parameters, caller }) =>
@@ -46,12 +44,11 @@ export const serviceEndpoints = [
     const { items, next } = await findPage(api.store, list, query);
     return { images: items.map(presentImage), ...next };
   }),
-  answer(endpoints.update, async (api, { parameters, body, caller }) => {
-    await update(api, caller, { ...parameters, imageTag: body.image_tag });
-  }),
-  answer(endpoints.updateEnvironment, async (api, { parameters, body, caller }) => {
-    await update(api, caller, { ...parameters, imageTag: body.image_tag });
-  }),
+  ...[endpoints.update, endpoints.updateEnvironment].map((endpoint) =>
+    answer(endpoint, async (api, { parameters, body, caller }) => {
+      await update(api, caller, { ...parameters, imageTag: body.image_tag });
+    }),
+  ),
   answer(endpoints.deleteService, async (api, { parameters, caller }) => {
     const { id } = await visibleService(api.store, caller, parameters);
     const now = await api.store.now();
