@@ -141,11 +141,11 @@ export class ContainerLease {
     // A crash in between left it.
     await rm(former, { force: true });
     await overwrite(spare, line);
-    await ifPresent(link(lease, former));
+    const hasFormer = await ifPresent(link(lease, former).then(() => true));
     await rename(spare, lease);
-    await ifPresent(rename(former, spare));
-    // Creates the spare after the first renewal, while there is space.
-    await overwrite(spare, line);
+    if (hasFormer) await rename(former, spare);
+    // The first lease: the spare is created while there is space.
+    else await overwrite(spare, line);
   }
 
   /** Sets the signal with which the init asks the program to stop: that of the image. Default: SIGTERM. */
