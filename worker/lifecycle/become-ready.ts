@@ -9,7 +9,7 @@ import { healthCheck, httpCheck, untilChecked } from '../readiness/checks.ts';
 import type { Check } from '../readiness/checks.ts';
 import type { PortForward } from '../readiness/listeners.ts';
 import { untilListening } from '../readiness/listening.ts';
-import type { OpenPort } from '../readiness/listening.ts';
+import type { ReachedPort } from '../readiness/listening.ts';
 import { reachClosedPort } from '../readiness/reach.ts';
 import type { Run } from './run.ts';
 
@@ -80,13 +80,13 @@ async function untilReached(
   run: Run,
   unreached: Unreached,
   signal: AbortSignal,
-): Promise<OpenPort> {
+): Promise<ReachedPort> {
   const { clock, log } = worker;
   const reached = new AbortController();
   const container = run.container?.id;
-  let forward: PortForward | undefined;
+  let forward: ReachedPort | undefined;
   if (worker.portHelper && container !== undefined) {
-    const onForward = (next: PortForward) => (forward = next);
+    const onForward = ({ port, targetPort }: PortForward) => (forward = { port, targetPort });
     const closed = { ...unreached, container, isConfigured: run.backend.port !== undefined, onForward };
     const deps = { containers: worker.engine.containers, clock, log };
     void reachClosedPort(deps, closed, AbortSignal.any([signal, reached.signal]));

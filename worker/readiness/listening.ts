@@ -1,6 +1,7 @@
 /** Finds the port of a container that accepts connections. The application sees only connections that are closed after milliseconds. */
 import { connect } from 'node:net';
 import type { Clock } from '../../core/clock/clock.ts';
+import type { BackendAddress } from '../../model/backend.ts';
 import type { ExpectedPorts } from '../../model/backend-port.ts';
 
 /** A refused attempt costs 50 µs, so a port that opens within the first seconds is found at once. */
@@ -26,14 +27,11 @@ interface Expectation {
   readonly host: string;
   readonly ports: ExpectedPorts;
   /** The forward of the expected port, once there is one. */
-  readonly forward?: () => OpenPort | undefined;
+  readonly forward?: () => ReachedPort | undefined;
 }
 
-export interface OpenPort {
-  readonly port: number;
-  /** The port on which the program listens, if connections are forwarded to another port. */
-  readonly targetPort?: number;
-}
+/** A port that accepts connections. */
+export type ReachedPort = Omit<BackendAddress, 'host'>;
 
 /** The pause before the next attempt, this long after the first attempt. */
 export function pauseAfter(elapsedMs: number): number {
@@ -49,7 +47,7 @@ export async function untilListening(
   { host, ports: { port, otherwise }, forward = () => undefined }: Expectation,
   clock: Clock,
   signal: AbortSignal,
-): Promise<OpenPort> {
+): Promise<ReachedPort> {
   const startMs = performance.now();
   let otherSinceMs: number | undefined;
   while (!(await accepts(host, port, signal))) {
