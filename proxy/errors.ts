@@ -28,9 +28,9 @@ export function isGone(error: unknown): boolean {
   return error instanceof ProxyError && (error.code === 'gone' || error.code === 'not-started');
 }
 
-/** The error for a backend that cannot be reached, or that does not send a valid answer. */
+/** The error for a backend that cannot be reached, or that does not send a valid answer. A `ProxyError` is returned unchanged. */
 export function unreachableError(cause: unknown): ProxyError {
-  return new ProxyError('backend-unreachable', { cause });
+  return cause instanceof ProxyError ? cause : new ProxyError('backend-unreachable', { cause });
 }
 
 /** Any error as a `ProxyError`. An unexpected one is `unavailable`, because the session itself may be fine. */

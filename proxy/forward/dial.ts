@@ -3,14 +3,12 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import type { Writable } from 'node:stream';
 import { request as send } from '../../core/http/node-http.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { linkConnect } from '../../core/link/link-client.ts';
 import type { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { NodeGateway } from '../../model/node.ts';
-import { ProxyError, unreachableError } from '../errors.ts';
 import type { Address, Lookup } from '../lookup.ts';
 import type { Destination } from './forwarder.ts';
 
@@ -96,21 +94,6 @@ export class Dialer {
     const late = new AbortController();
     using _limit = this.#deps.clock.after(connectLimitMs, () => late.abort(new Error('The connection timed out')));
     return await make(AbortSignal.any([signal, late.signal]));
-  }
-}
-
-/** Dials for a client. Returns `undefined` if the client disconnects meanwhile. Throws any failure as a `ProxyError`. */
-export async function dialFor<T>(client: Writable, dial: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-  const disconnected = new AbortController();
-  const onClose = () => disconnected.abort();
-  client.once('close', onClose);
-  try {
-    return await dial(disconnected.signal);
-  } catch (error) {
-    if (client.destroyed) return undefined;
-    throw error instanceof ProxyError ? error : unreachableError(error);
-  } finally {
-    client.off('close', onClose);
   }
 }
 

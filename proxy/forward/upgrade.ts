@@ -9,7 +9,6 @@ import { responseHeaders } from '../response-headers.ts';
 import type { SessionView } from '../session-view.ts';
 import { destroyOnEnd, ignoreError, keepAlive } from '../sockets.ts';
 import { limitAnswer } from './answer-limits.ts';
-import { dialFor } from './dial.ts';
 import type { Dialer } from './dial.ts';
 import type { Destination, Upgrading } from './forwarder.ts';
 import { relayInterim } from './interim.ts';
@@ -81,9 +80,20 @@ export async function forwardUpgrade(
   await promise;
 }
 
+/** Connects to the backend. Returns `undefined` if the client disconnects meanwhile. Throws any failure as a `ProxyError`. */
 async function dial(dialer: Dialer, { socket }: Upgrading, to: Destination): Promise<Socket | undefined> {
   using _watch = destroyOnEnd(socket);
-  return await dialFor(socket, (signal) => dialer.dial(to, signal));
+  const disconnected = new AbortController();
+  const onClose = () => disconnected.abort();
+  socket.once('close', onClose);
+  try {
+    return await dialer.dial(to, disconnected.signal);
+  } catch (error) {
+    if (socket.destroyed) return undefined;
+    throw unreachableError(error);
+  } finally {
+    socket.off('close', onClose);
+  }
 }
 
 function sendRequest(

@@ -60,7 +60,7 @@ async function attempt(exchange: Exchange, agent: BackendAgent, isReplayable: bo
     request.unpipe(outgoing);
     if (isReplayable && outgoing.reusedSocket && closedWhileIdle.has((error as NodeJS.ErrnoException).code))
       resolve(true);
-    else reject(error instanceof ProxyError ? error : unreachableError(error));
+    else reject(unreachableError(error));
   };
   const onAnswer = (incoming: IncomingMessage) => {
     try {

@@ -1,6 +1,7 @@
 /** A plain request and its answer. */
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
-import { ProxyError, asProxyError, unreachableError } from '../errors.ts';
+import { asProxyError, unreachableError } from '../errors.ts';
+import type { ProxyError } from '../errors.ts';
 import { isReplayable } from '../headers.ts';
 import type { Lookup } from '../lookup.ts';
 import { Answer } from './answer.ts';
@@ -128,7 +129,7 @@ export class Exchange implements ChannelUser {
       this.#send(connection, [this.#early]);
       this.#early = nothing;
     } catch (error) {
-      if (!this.#hasEnded) await this.#fail(error instanceof ProxyError ? error : unreachableError(error));
+      if (!this.#hasEnded) await this.#fail(unreachableError(error));
     }
   }
 
