@@ -70,7 +70,7 @@ export async function sessionPermissions(
   return permissions?.kind === 'session' ? permissions : undefined;
 }
 
-interface ServicePath {
+export interface ServicePath {
   readonly account: string;
   readonly service: string;
 }

@@ -1,7 +1,6 @@
 /** Answers the endpoints of v1 and of the earliest form, which share the handlers of v2 wherever they mean the same. */
 import type { ConnectRequest } from '../../contract/connect.ts';
 import type { OlderGeneration } from '../../contract/generations.ts';
-import { toolEndpoints } from '../../contract/tool-endpoints.ts';
 import { earliestEndpoints, v1Endpoints } from '../../contract/v1-endpoints.ts';
 import type { EarliestSpawnRequest, V1SpawnRequest } from '../../contract/v1.ts';
 import { environmentOf } from '../../model/service.ts';
@@ -11,11 +10,11 @@ import { answer } from '../app.ts';
 import { connect } from '../connect/connect.ts';
 import type { ConnectTarget } from '../connect/connect.ts';
 import { statusEvents, streamLog, streamStatuses } from '../backend-streams.ts';
-import { imageName } from '../present.ts';
 import { answerOlderReadyPage } from '../ready/ready.ts';
 import type { Api } from '../dependencies.ts';
 import { createSpawnToken, findSpawnToken, revokeSpawnToken } from '../connect/spawn-tokens.ts';
 import { stopBackend } from '../stop.ts';
+import { answerImageName } from '../tools.ts';
 import { createService, listServices } from '../v2/services.ts';
 import { anyBackend, ownService, visibleBackend, visibleService } from '../access.ts';
 import { presentV1Connection, presentV1State } from './present.ts';
@@ -61,11 +60,7 @@ export const olderEndpoints = [
   ...endpointsOf('v1', v1Endpoints),
   ...endpointsOf('earliest', earliestEndpoints),
   ...spawnTokenEndpoints,
-  ...[earliestEndpoints.image, toolEndpoints.imageName].map((endpoint) =>
-    answer(endpoint, async (api, { parameters, caller }) => ({
-      imageName: imageName(api.urls, await visibleService(api.store, caller, parameters)),
-    })),
-  ),
+  answer(earliestEndpoints.image, answerImageName),
 ];
 
 type Shared = Omit<typeof v1Endpoints, 'spawn'>;
