@@ -106,12 +106,10 @@ export function isStillAllowed(before: Permissions, now: Permissions): boolean {
 }
 
 function allowsAsMuch(current: AccountPermission, before: AccountPermission): boolean {
-  const services = before.services ?? [];
   return (
     (current.role === 'owner' || before.role !== 'owner') &&
     before.scopes.every((scope) => current.scopes.includes(scope)) &&
-    (current.services === undefined ||
-      (before.services !== undefined && services.every((each) => covers(current, each))))
+    (current.services === undefined || before.services?.every((each) => covers(current, each)) === true)
   );
 }
 

@@ -167,11 +167,11 @@ describe.skipIf(!engine)('the command line', () => {
       return logIns.filter(({ kind }) => kind === 'command-line').length;
     };
     const before = await commandLines();
-    const wrong = own.inTerminal(['login', 'nobody', '--no-browser']);
-    const { code } = await codeOfPage(await wrong.output(/(http:\S+\/cli-login\/\S+)/), admin);
-    await wrong.output(/(Code on the page)/);
-    wrong.press(`${code}\r`);
-    expect((await wrong.done).code).toBe(5);
+    const unknownAccount = own.inTerminal(['login', 'nobody', '--no-browser']);
+    const { code } = await codeOfPage(await unknownAccount.output(/(http:\S+\/cli-login\/\S+)/), admin);
+    await unknownAccount.output(/(Code on the page)/);
+    unknownAccount.press(`${code}\r`);
+    expect((await unknownAccount.done).code).toBe(5);
     expect([await token(), await commandLines()]).toEqual([first, before]);
     await loggedInWithBrowser('replaced');
     expect(await token()).not.toBe(first);

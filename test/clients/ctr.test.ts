@@ -6,7 +6,7 @@ import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { findProgram, runCommand } from '../../setup/command.ts';
-import { endProcess } from '../kit/machine/end-process.ts';
+import { endedWithParent, endProcess } from '../kit/machine/end-process.ts';
 import { modernProgram } from '../kit/packages/client-packages.ts';
 import type { ClientKind, ClientOptions, Login, PushOptions } from './client.ts';
 import { digestInLayout } from './json.ts';
@@ -133,8 +133,8 @@ async function startContainerd(
   await writeFile(join(folder, 'config.toml'), config.join('\n'));
   await using log = await open(join(folder, 'log'), 'a');
   const path = [dirname(containerd), process.env['PATH'] ?? ''].join(delimiter);
-  // If this process is killed, the kernel ends containerd.
-  const child = spawn('setpriv', ['--pdeathsig', 'TERM', containerd, '--config', join(folder, 'config.toml')], {
+  const [program, ...args] = endedWithParent(containerd, 'setpriv');
+  const child = spawn(program, [...args, '--config', join(folder, 'config.toml')], {
     stdio: ['ignore', log.fd, log.fd],
     env: { ...process.env, PATH: path },
   });

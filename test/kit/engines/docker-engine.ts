@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, runCommand, tryCommand } from '../../../setup/command.ts';
 import { pingEngine } from '../../../setup/docker-engine.ts';
 import { modernFolder } from '../packages/docker-packages.ts';
-import { endProcess } from '../machine/end-process.ts';
+import { endedWithParent, endProcess } from '../machine/end-process.ts';
 import { freeze } from '../machine/frozen-process.ts';
 import { testEngines } from './engines.ts';
 
@@ -116,14 +116,14 @@ async function startDaemon(
   if (kind === 'modern') path.unshift(join(modernFolder(), 'usr/bin'), join(modernFolder(), 'usr/sbin'));
   const dockerd = kind === 'modern' ? join(modernFolder(), 'usr/sbin/dockerd') : await findProgram('dockerd');
   await using log = await open(join(folder, 'log'), 'a');
-  // If this process is killed, the kernel ends the engine.
-  const args = ['--pdeathsig', 'TERM', dockerd ?? 'dockerd', '--data-root', join(folder, 'data')];
+  const [program, ...args] = endedWithParent(dockerd ?? 'dockerd', 'setpriv');
+  args.push('--data-root', join(folder, 'data'));
   args.push('--exec-root', join(folder, 'exec'), '--pidfile', join(folder, 'pid'), '--host', host, '--bridge', bridge);
   args.push('--containerd-namespace', bridge, '--containerd-plugins-namespace', `${bridge}-plugins`);
   args.push(...more);
   // In its own process group, so that Ctrl-C reaches only the tests, which then stop the engine.
   const stdio = ['ignore', log.fd, log.fd] as const;
-  return spawn('setpriv', args, {
+  return spawn(program, args, {
     detached: true,
     env: { ...process.env, PATH: path.join(delimiter) },
     stdio: [...stdio],
