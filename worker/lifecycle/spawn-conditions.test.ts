@@ -32,6 +32,7 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
   it.concurrent('waits for the previous holder without a limit, if no other process grants leases', async () => {
     const options = { clock: new ManualClock(new Date()), settings: { startTimeoutSeconds: leaseMs / 1000 } };
     await using platform = await openTestPlatform();
+    platform.useClock(options.clock);
     const imageDigest = await platform.images.add(polite);
     const first = await platform.schedule({ imageDigest, ...(await platform.claim('k')) }, false);
     await platform.store.update(backends, first, (backend) => assign(backend, 'elsewhere'));
@@ -39,7 +40,9 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
     const untilReady = async (id: string) =>
       await eventually(async () => {
         await options.clock.advance(20);
-        return (await platform.get(id)).readyAt;
+        const { live, readyAt, history } = await platform.get(id);
+        if (!live) throw new Error(`The backend has ended: ${JSON.stringify(history.at(-1))}`);
+        return readyAt;
       });
     for (let restarts = 0; restarts < 2; restarts += 1) {
       await using _worker = await platform.openWorker(options);

@@ -22,6 +22,7 @@ export async function openWorkerFixture(
 ): Promise<OwnedWorkerFixture> {
   await using parts = new AsyncDisposableStack();
   const platform = parts.use(await openTestPlatform());
+  platform.useClock(clock);
   parts.use(await platform.openWorker({ settings, clock }));
   const owned = parts.move();
   return { platform, [Symbol.asyncDispose]: () => owned.disposeAsync() };

@@ -146,6 +146,11 @@ export class TestPlatform implements AsyncDisposable {
     });
   }
 
+  /** Makes the store read this clock, as on a machine whose worker and store have one clock: start times count from the creation. */
+  useClock(clock: Clock): void {
+    this.store.now = async () => clock.now();
+  }
+
   /** Stores a new backend, and by default adds its job. */
   async schedule(plan: Partial<BackendPlan> & { imageDigest: string }, notify = true): Promise<string> {
     const backend = newBackend(
