@@ -23,9 +23,9 @@ export interface ExecutionResult {
 /** The rest is not read, because a container can write any amount. */
 const maxOutputBytes = 64 * 1024;
 
-/** The engine may send the end of the output a moment before it knows the exit code. */
-const exitCodeReads = 20;
-const exitCodePauseMs = 25;
+/** The engine may send the end of the output before it knows the exit code: on a busy machine, seconds before. */
+const exitCodeWithinMs = 10_000;
+const firstPauseMs = 25;
 
 /**
  * Runs a program to its end. Throws `refused` if it cannot be started or the container does not run, and the signal's reason when
@@ -45,7 +45,7 @@ export async function execute(
   if (signal.aborted) abort();
   try {
     const output = await readOutput(stream);
-    return { output, exitCode: await exitCodeOf(created) };
+    return { output, exitCode: await exitCodeOf(created, signal) };
   } finally {
     signal.removeEventListener('abort', abort);
     stream.destroy();
@@ -84,11 +84,11 @@ async function readOutput(stream: Readable): Promise<string> {
   return Buffer.concat([...frames.map(({ payload }) => payload), rest.subarray(headBytes)]).toString();
 }
 
-async function exitCodeOf(created: Docker.Exec): Promise<number | null> {
-  for (let reads = 0; reads < exitCodeReads; reads += 1) {
+async function exitCodeOf(created: Docker.Exec, signal: AbortSignal): Promise<number | null> {
+  for (let waitedMs = 0, pauseMs = firstPauseMs; waitedMs < exitCodeWithinMs; waitedMs += pauseMs, pauseMs *= 1.5) {
     const { Running, ExitCode } = await callEngine(() => created.inspect());
     if (!Running && ExitCode !== null) return ExitCode;
-    await sleep(exitCodePauseMs);
+    await sleep(pauseMs, undefined, { signal });
   }
   return null;
 }

@@ -22,6 +22,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   beforeEach(async () => {
     platform = await openTestPlatform();
     clock = new ManualClock(new Date());
+    platform.useClock(clock);
     await openWorker({ isShared: true });
   });
   afterEach(async () => {
@@ -73,7 +74,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   async function readyBackend(script: string): Promise<string> {
     const claimed = await platform.claim('room');
     const id = await platform.schedule({ imageDigest: await platform.images.add(script), ...claimed });
-    await passUntil(async () => ((await platform.get(id)).readyAt ? true : undefined));
+    await platform.until(id, 'ready', clock);
     return id;
   }
 
@@ -101,10 +102,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     await eventually(async () => ((await isRunning(id)) ? undefined : true));
     expect((await platform.get(id)).status).toBe('ready');
     away.isOff = false;
-    const ended = await passUntil(async () => {
-      const backend = await platform.get(id);
-      return backend.live ? undefined : backend;
-    });
+    const ended = await platform.until(id, 'terminated', clock);
     expect(ended.history.slice(5)).toMatchObject([
       { status: 'terminating', terminationKind: 'soft', terminationReason: 'keyexpired' },
       { status: 'terminated', terminationKind: 'soft', terminationReason: 'keyexpired', exitCode: 0 },
@@ -119,10 +117,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     await clock.advance(renewEveryMs + 1_000);
     await eventually(async () => ((await isRunning(id)) ? undefined : true));
     away.isOff = false;
-    const ended = await passUntil(async () => {
-      const backend = await platform.get(id);
-      return backend.live ? undefined : backend;
-    });
+    const ended = await platform.until(id, 'terminated', clock);
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
   });
 
@@ -142,7 +137,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   it('does not protect a backend from a dead node: the backend is stopped before its node counts as dead', async () => {
     const keyed = await readyBackend(polite);
     const keyless = await platform.schedule({ imageDigest: await platform.images.add(polite) });
-    await passUntil(async () => ((await platform.get(keyless)).readyAt ? true : undefined));
+    await platform.until(keyless, 'ready', clock);
     away.collection = nodes.name;
     away.isOff = true;
     const leaseOfNode = async () => (await platform.store.get(nodes, platform.node))?.leaseUntil;
@@ -175,10 +170,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     await clock.advance(6_000);
     await eventually(async () => ((await isRunning(id)) ? undefined : true));
     away.isOff = false;
-    const ended = await passUntil(async () => {
-      const backend = await platform.get(id);
-      return backend.live ? undefined : backend;
-    });
+    const ended = await platform.until(id, 'terminated', clock);
     expect(ended.history.at(-1)).toMatchObject({ terminationReason: 'keyexpired' });
   });
 
@@ -189,6 +181,8 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     const leaseUntil = async () =>
       (await platform.store.get(keys, keyId('acme', 'draw', 'room')))?.leaseUntil.getTime() ?? 0;
     away.isOff = true;
+    // A renewal may be under way.
+    await eventually(async () => (away.inProgress === 0 ? true : undefined));
     const before = await leaseUntil();
     await pass(leaseMs + nodeLeaseMs);
     expect(await isRunning(id)).toBe(true);
@@ -202,10 +196,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     const id = await readyBackend(stubborn);
     await platform.claim('room');
     await clock.advance(renewEveryMs);
-    const ended = await passUntil(async () => {
-      const backend = await platform.get(id);
-      return backend.live ? undefined : backend;
-    });
+    const ended = await platform.until(id, 'terminated', clock);
     expect(ended.history.slice(5).map(({ status }) => status)).toEqual(['hard-terminating', 'terminated']);
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
   });
@@ -214,10 +205,7 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
     const late = await platform.claim('room');
     const holder = await readyBackend(polite);
     const id = await platform.schedule({ imageDigest: await platform.images.add(polite), ...late });
-    const ended = await passUntil(async () => {
-      const backend = await platform.get(id);
-      return backend.live ? undefined : backend;
-    });
+    const ended = await platform.until(id, 'terminated', clock);
     expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'hard', terminationReason: 'keyexpired' });
     expect(ended.history.map(({ status }) => status)).not.toContain('waiting');
     expect(await isRunning(id)).toBe(false);
@@ -227,12 +215,13 @@ describe.skipIf(why !== undefined)(`the lease of a key ${why ?? ''}`, () => {
   it('lets an ending backend finish although its key has a successor', async () => {
     const id = await readyBackend(stubborn);
     await platform.stop(id, 'soft');
-    await passUntil(async () => ((await platform.get(id)).status === 'terminating' ? true : undefined));
+    await platform.until(id, 'terminating', clock);
     await platform.claim('room');
     await clock.advance(25_000);
     expect(await isRunning(id)).toBe(true);
-    await clock.advance(10_000);
-    const ended = await passUntil(async () => {
+    // The grace time may have begun late: it counts from the signal.
+    const ended = await eventually(async () => {
+      await clock.advance(1_000);
       const backend = await platform.get(id);
       return backend.live ? undefined : backend;
     });

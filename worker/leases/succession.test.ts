@@ -1,8 +1,9 @@
 // Takes about 10 s
-import { text } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backendChanged } from '../../contract/messages.ts';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
+import { linesOf } from '../../core/text/lines.ts';
 import { assign, backends } from '../../model/backend.ts';
 import { nodes } from '../../model/node.ts';
 import { NodeNameError } from '../node/node-identity.ts';
@@ -30,13 +31,6 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     return await platform.schedule({ imageDigest, ...(await platform.claim('room')) });
   }
 
-  async function untilReady(id: string): Promise<void> {
-    await eventually(async () => {
-      await clock.advance(20);
-      return (await platform.get(id)).readyAt;
-    });
-  }
-
   /** Schedules a backend without a key, and waits until it runs: every other backend that may start has started by then. */
   async function untilOthersStart(): Promise<void> {
     const id = await platform.schedule({ imageDigest });
@@ -45,50 +39,60 @@ describe.skipIf(why !== undefined)(`the next holder of a key ${why ?? ''}`, () =
     await eventually(async () => ((await isRunning()) ? true : undefined));
   }
 
-  /** Which containers of these backends started and died, in order. */
-  async function startsAndEnds(...ids: string[]): Promise<string[]> {
-    const seconds = Math.ceil(Date.now() / 1000);
+  /** Follows which containers start and die: the engine keeps only its last 256 events, of all tests. */
+  async function followStartsAndEnds(): Promise<{ of(...ids: string[]): string[] } & Disposable> {
     const filters = { label: [`berth.node=${platform.node}`], event: ['start', 'die'] };
-    const stream = await platform.engine.docker.getEvents({ since: seconds - 120, until: seconds, filters });
-    const events = (await text(stream)).split('\n').filter(Boolean);
-    return events.flatMap((line) => {
-      const { Action, Actor } = JSON.parse(line) as { Action: string; Actor: { Attributes: Record<string, string> } };
-      const backend = Actor.Attributes['berth.backend'] ?? '';
-      return ids.includes(backend) ? [`${Action} ${backend}`] : [];
-    });
+    // The engine answers a moment before it listens, and replays earlier events.
+    const stream = (await platform.engine.docker.getEvents({ since: 0, filters })) as unknown as Readable;
+    const seen: { action: string; backend: string }[] = [];
+    const read = async () => {
+      for await (const line of linesOf(stream)) {
+        if (line.trim() === '') continue;
+        const { Action, Actor } = JSON.parse(line) as { Action: string; Actor: { Attributes: Record<string, string> } };
+        seen.push({ action: Action, backend: Actor.Attributes['berth.backend'] ?? '' });
+      }
+    };
+    read().catch(() => {});
+    return {
+      of: (...ids) =>
+        seen.filter(({ backend }) => ids.includes(backend)).map(({ action, backend }) => `${action} ${backend}`),
+      [Symbol.dispose]: () => void stream.destroy(),
+    };
   }
 
   it('starts when the previous holder is gone from this node, even if the store says that it ended long ago', async () => {
+    using events = await followStartsAndEnds();
     await using _worker = await platform.openWorker({ clock });
     const first = await nextHolder();
-    await untilReady(first);
+    await platform.until(first, 'ready', clock);
     await platform.declareLost(first);
     const second = await nextHolder();
     await untilOthersStart();
-    await untilReady(second);
-    expect(await startsAndEnds(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
+    await platform.until(second, 'ready', clock);
+    await expect.poll(() => events.of(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
   });
 
   it('starts when the previous holder is gone, also after a restart of the worker', async () => {
+    using events = await followStartsAndEnds();
     let first: string;
     {
       await using _worker = await platform.openWorker({ clock });
       first = await nextHolder();
-      await untilReady(first);
+      await platform.until(first, 'ready', clock);
     }
     await platform.declareLost(first);
     const second = await nextHolder();
     await platform.store.update(backends, second, (backend) => assign(backend, platform.node));
     await using _worker = await platform.openWorker({ clock });
     await untilOthersStart();
-    await untilReady(second);
-    expect(await startsAndEnds(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
+    await platform.until(second, 'ready', clock);
+    await expect.poll(() => events.of(first, second)).toEqual([`start ${first}`, `die ${first}`, `start ${second}`]);
   });
 
   it('does not wait for the next pass: an end that another component writes stops the backend at once', async () => {
     await using _worker = await platform.openWorker({ clock });
     const first = await nextHolder();
-    await untilReady(first);
+    await platform.until(first, 'ready', clock);
     await platform.declareLost(first);
     await platform.bus.publish(backendChanged, { backend: first, status: 'terminated' });
     // The clock is stopped, and so is every pass.

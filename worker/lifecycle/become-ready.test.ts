@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import type { Readiness } from '../../contract/readiness.ts';
 import { describeWorker } from '../testing/fixture.ts';
 import { onFirstEngine, oneOnFirstEngine } from '../testing/test-engine.ts';
-import { eventually } from '../testing/test-platform.ts';
 
 const serve = 'exec httpd -f -h /tmp -p $PORT';
 
@@ -14,7 +13,9 @@ await describeWorker('the readiness of a backend', (fixture) => {
     const imageDigest = await fixture.platform.images.addConfigured({ Cmd, ...config });
     return await fixture.platform.schedule({ imageDigest, readiness });
   };
-  const problemOf = async (id: string) => await eventually(async () => (await fixture.platform.get(id)).startProblem);
+  /** Waits for a problem. On a busy machine, others come first: the server does not listen yet. */
+  const untilProblem = async (id: string, problem: string) =>
+    await expect.poll(async () => (await fixture.platform.get(id)).startProblem).toContain(problem);
   const run = async (id: string, ...Cmd: string[]) => {
     const execution = await fixture.platform.containerOf(id).exec({ Cmd });
     (await execution.start({})).resume();
@@ -22,7 +23,7 @@ await describeWorker('the readiness of a backend', (fixture) => {
 
   it.for(oneOnFirstEngine)('waits for a path that answers', async () => {
     const id = await spawn({ type: 'http', path: '/up' }, {});
-    expect(await problemOf(id)).toBe('answers GET /up with 404, expected 200 to 399');
+    await untilProblem(id, 'answers GET /up with 404, expected 200 to 399');
     expect((await fixture.platform.get(id)).status).toBe('waiting');
     await run(id, 'touch', '/tmp/up');
     expect(await fixture.platform.until(id, 'ready')).not.toHaveProperty('startProblem');
@@ -41,7 +42,7 @@ await describeWorker('the readiness of a backend', (fixture) => {
     ],
   ])('waits for the health check of its image: one %s', async (_what, Healthcheck, problem) => {
     const id = await spawn({ type: 'healthcheck' }, { Healthcheck });
-    expect(await problemOf(id)).toContain(problem);
+    await untilProblem(id, problem);
     expect((await fixture.platform.get(id)).status).toBe('waiting');
     await run(id, 'touch', '/tmp/healthy');
     await fixture.platform.until(id, 'ready');

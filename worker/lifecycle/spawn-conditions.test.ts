@@ -30,32 +30,26 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
   });
 
   it.concurrent('waits for the previous holder without a limit, if no other process grants leases', async () => {
-    const options = { clock: new ManualClock(new Date()), settings: { startTimeoutSeconds: leaseMs / 1000 } };
+    const clock = new ManualClock(new Date());
+    const options = { clock, settings: { startTimeoutSeconds: leaseMs / 1000 } };
     await using platform = await openTestPlatform();
-    platform.useClock(options.clock);
+    platform.useClock(clock);
     const imageDigest = await platform.images.add(polite);
     const first = await platform.schedule({ imageDigest, ...(await platform.claim('k')) }, false);
     await platform.store.update(backends, first, (backend) => assign(backend, 'elsewhere'));
     const second = await platform.schedule({ imageDigest, ...(await platform.claim('k')), waitsFor: first });
-    const untilReady = async (id: string) =>
-      await eventually(async () => {
-        await options.clock.advance(20);
-        const { live, readyAt, history } = await platform.get(id);
-        if (!live) throw new Error(`The backend has ended: ${JSON.stringify(history.at(-1))}`);
-        return readyAt;
-      });
     for (let restarts = 0; restarts < 2; restarts += 1) {
       await using _worker = await platform.openWorker(options);
       await eventually(async () => (await platform.get(second)).node);
       // Every backend that may start or wait does so when a later one is ready.
-      await untilReady(await platform.schedule({ imageDigest }));
-      await options.clock.advance(2 * leaseMs);
-      await untilReady(await platform.schedule({ imageDigest }));
+      await platform.until(await platform.schedule({ imageDigest }), 'ready', clock);
+      await clock.advance(2 * leaseMs);
+      await platform.until(await platform.schedule({ imageDigest }), 'ready', clock);
       expect((await platform.get(second)).status).toBe('scheduled');
     }
     await platform.declareLost(first);
     await using _worker = await platform.openWorker(options);
-    await untilReady(second);
+    await platform.until(second, 'ready', clock);
   });
 
   it.concurrent('does not start a backend whose key was assigned to another one', async () => {

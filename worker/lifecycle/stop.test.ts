@@ -1,9 +1,10 @@
 // Takes about 15 s
 // Runs on every engine
-import { expect, it } from 'vitest';
-import { describeWorker, isRemoved, leftBehind, statusesOf } from '../testing/fixture.ts';
+import { expect, it, vi } from 'vitest';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
+import { describeWorker, isRemoved, leftBehind, openWorkerFixture, statusesOf } from '../testing/fixture.ts';
 import { oneOnFirstEngine } from '../testing/test-engine.ts';
-import { eventually, polite, stubborn } from '../testing/test-platform.ts';
+import { eventually, openTestPlatform, polite, stubborn } from '../testing/test-platform.ts';
 
 await describeWorker('stopping a backend', (fixture) => {
   it('ends a backend at once while its image is being pulled', async () => {
@@ -28,25 +29,42 @@ await describeWorker('stopping a backend', (fixture) => {
   });
 
   it.concurrent.for(oneOnFirstEngine)('makes a soft stop hard on request, and after the grace time', async () => {
-    const imageDigest = await fixture.platform.images.add(stubborn);
+    await using short = await openWorkerFixture({ stopGraceSeconds: 3 });
+    const { platform } = short;
+    const imageDigest = await platform.images.add(stubborn);
     const [asked, patient] = await Promise.all([
-      fixture.platform.schedule({ imageDigest }),
-      fixture.platform.schedule({ imageDigest }),
+      platform.schedule({ imageDigest }),
+      platform.schedule({ imageDigest }),
     ]);
-    await Promise.all([fixture.platform.until(asked, 'ready'), fixture.platform.until(patient, 'ready')]);
-    await Promise.all([fixture.platform.stop(asked, 'soft'), fixture.platform.stop(patient, 'soft')]);
-    await fixture.platform.until(asked, 'terminating');
-    await fixture.platform.stop(asked, 'hard');
-    await fixture.platform.until(asked, 'terminated');
-    await fixture.platform.until(patient, 'terminated');
+    await Promise.all([platform.until(asked, 'ready'), platform.until(patient, 'ready')]);
+    await Promise.all([platform.stop(asked, 'soft'), platform.stop(patient, 'soft')]);
+    await platform.until(asked, 'terminating');
+    await platform.stop(asked, 'hard');
+    await platform.until(asked, 'terminated');
+    await platform.until(patient, 'terminated');
     for (const id of [asked, patient]) {
-      expect((await statusesOf(fixture.platform, id)).slice(5)).toEqual([
-        'terminating',
-        'hard-terminating',
-        'terminated',
-      ]);
-      expect((await fixture.platform.get(id)).history.at(-1)).toMatchObject({ terminationKind: 'hard', exitCode: 137 });
+      expect((await statusesOf(platform, id)).slice(5)).toEqual(['terminating', 'hard-terminating', 'terminated']);
+      expect((await platform.get(id)).history.at(-1)).toMatchObject({ terminationKind: 'hard', exitCode: 137 });
     }
+  });
+
+  it.concurrent.for(oneOnFirstEngine)('records an exit within the grace time that is noticed after it', async () => {
+    await using platform = await openTestPlatform();
+    const clock = new ManualClock(new Date());
+    platform.useClock(clock);
+    // Without events, an exit is noticed by an inspection once a second.
+    vi.spyOn(platform.engine.engine, 'followEvents').mockImplementation(async (listener, signal) => {
+      listener.onOpen();
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    });
+    await using _worker = await platform.openWorker({ clock, settings: { stopGraceSeconds: 0.5 } });
+    const id = await platform.schedule({ imageDigest: await platform.images.add(polite) });
+    await platform.until(id, 'ready', clock);
+    const exited = platform.containerOf(id).wait();
+    await platform.stop(id, 'soft');
+    await exited;
+    const ended = await platform.until(id, 'terminated', clock);
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'soft', exitCode: 0 });
   });
 
   it.concurrent('ends a backend in the middle of its start', async () => {

@@ -70,14 +70,21 @@ async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
   while (!hurry.aborted) {
     if (await isGone(worker, run, hurry)) return true;
   }
-  return run.signal.aborted;
+  if (run.signal.aborted) return true;
+  // It may have exited in time, and this is not handled yet.
+  const limit = { clock: worker.clock, ms: inspectEveryMs, signal: run.hardStop };
+  await settledWithin(limit, async () => await checkContainer(worker, run));
+  return run.isFinalizing || run.signal.aborted;
 }
 
-/** The rest of the grace time: an earlier worker may have begun the stop. */
+/**
+ * The rest of the grace time. It counts from the signal, which the engine may accept long after the stop was requested. If an earlier
+ * worker began the stop, the time of the signal is unknown, and the grace time counts from the request.
+ */
 function graceLeftMs(worker: WorkerContext, run: Run): number {
   const graceMs = worker.settings.stopGraceSeconds * 1000;
   const begun = run.backend.history.findLast(({ status }) => status === 'terminating')?.time;
-  if (!begun) return graceMs;
+  if (!begun || !run.watchedSince || begun >= run.watchedSince) return graceMs;
   return Math.min(Math.max(graceMs - (worker.clock.now().getTime() - begun.getTime()), 0), graceMs);
 }
 

@@ -1,9 +1,10 @@
 // Takes about 15 s
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { EngineError } from '../docker/engine-error.ts';
 import { openGatedPlatform } from '../testing/gated-platform.ts';
 import type { GatedPlatform } from '../testing/gated-platform.ts';
-import { eventually, polite, whyNoTests } from '../testing/test-platform.ts';
+import { eventually, polite, wait, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { Worker } from '../worker.ts';
 
@@ -59,6 +60,23 @@ describe.skipIf(why !== undefined)(`a worker whose engine is down for a while ${
     await platform.end(late);
   });
 
+  it('gives the whole grace time to a stop that the engine accepts late', async () => {
+    await worker[Symbol.asyncDispose]();
+    const clock = new ManualClock(new Date());
+    platform.useClock(clock);
+    worker = await fixture.openWorker({ clock });
+    const imageDigest = await platform.images.add(`trap "sleep 0.5; exit 7" TERM; httpd -p $PORT; ${wait}`);
+    const id = await platform.schedule({ imageDigest });
+    await platform.until(id, 'ready', clock);
+    gate.close();
+    await platform.stop(id, 'soft');
+    await platform.until(id, 'terminating', clock);
+    await clock.advance(120_000);
+    gate.open();
+    const ended = await platform.until(id, 'terminated', clock);
+    expect(ended.history.at(-1)).toMatchObject({ terminationKind: 'soft', exitCode: 7 });
+  });
+
   it('repeats a pull when the engine is back', async () => {
     const release = Promise.withResolvers<void>();
     platform.images.holdLayers(release.promise);
@@ -109,7 +127,11 @@ describe.skipIf(why !== undefined)(`a worker whose engine is down for a while ${
     const first = await platform.schedule({ imageDigest });
     await platform.until(first, 'ready');
     await platform.end(first);
+    const start = /^POST \/containers\/\w+\/start/;
+    const starts = gate.asked(start);
+    gate.silence(start);
     const id = await platform.schedule({ imageDigest });
+    await eventually(async () => (gate.asked(start) > starts ? true : undefined));
     await platform.until(id, 'starting');
     gate.close();
     await platform.stop(id, 'hard');

@@ -71,9 +71,9 @@ test('large transfers in both directions at once arrive complete, although neith
   const { port } = await forwarded((socket) => {
     socket.end(bytes);
     const receive = async () => {
-      // The connection that tests the port is reset.
+      // The connection that tests the port sends nothing, and usually it is reset.
       const all = await readAll(socket).catch(() => undefined);
-      if (all) received.push(all.equals(bytes));
+      if (all?.length) received.push(all.equals(bytes));
     };
     setTimeout(() => void receive(), 50);
   });

@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net';
 import type { Server } from 'node:net';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { freePort } from '../../test/kit/machine/free-port.ts';
 import { pauseAfter, untilListening } from './listening.ts';
@@ -44,7 +44,7 @@ describe('untilListening', () => {
     let isListening = false;
     const listening = untilListening({ host, ports: { port } }, systemClock, new AbortController().signal);
     void listening.then(() => (isListening = true));
-    await vi.waitFor(() => expect(resets).toBeGreaterThan(1));
+    await expect.poll(() => resets).toBeGreaterThan(1);
     await new Promise((resolve) => probe.close(resolve));
     await refused(port);
     expect(isListening).toBe(false);

@@ -9,6 +9,7 @@ import type { BackendStatus, TerminationKind } from '../../contract/statuses.ts'
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import type { Bus } from '../../core/bus/bus.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
+import type { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
 import type { Log } from '../../core/log/log.ts';
@@ -223,9 +224,14 @@ export class TestPlatform implements AsyncDisposable {
     return await this.engine.engine.containers.inspect(this.engine.engine.containerName(id));
   }
 
-  /** Waits until a backend has this status, or a later one. */
-  async until(id: string, status: BackendStatus): Promise<Backend> {
+  /**
+   * Waits until a backend has this status, or a later one.
+   *
+   * @param clock - a clock that moves on by 20 ms before each look
+   */
+  async until(id: string, status: BackendStatus, clock?: ManualClock): Promise<Backend> {
     return await eventually(async () => {
+      await clock?.advance(20);
       const backend = await this.get(id);
       if (rank(backend.status) < rank(status)) return undefined;
       if (backend.live || status === 'terminated') return backend;
@@ -246,7 +252,8 @@ export class TestPlatform implements AsyncDisposable {
       startTimeoutSeconds: 300,
       pullTimeoutSeconds: 300,
       prefetchEnabled: true,
-      stopGraceSeconds: 3,
+      // Programs of tests exit at once, but a busy engine reports an exit late.
+      stopGraceSeconds: 60,
       pidsLimit: 64,
       capabilities: defaultCapabilities,
       maxConcurrentStarts: 4,
