@@ -25,6 +25,7 @@ export async function openImageWatch({
       ([id]) => id,
       () => undefined,
     );
+  const since = Math.floor(Date.now() / 1000);
   let id = await currentId();
   const check = async () => {
     const current = await currentId();
@@ -36,7 +37,9 @@ export async function openImageWatch({
   let checking = Promise.resolve();
   // Engines differ in the events of builds, pulls and loads, so every event of an image triggers a check.
   const onLine = () => void (checking = checking.then(check));
-  const watching = runDocker(['events', '--filter', 'type=image', '--format', '{{.Action}}'], { ...docker, onLine })
+  // With earlier events, because the name may be moved before the engine follows them.
+  const follow = ['events', '--since', String(since), '--filter', 'type=image', '--format', '{{.Action}}'];
+  const watching = runDocker(follow, { ...docker, onLine })
     .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
     .then((reason) => {
       if (!signal.aborted) onProblem(`Docker reports no more changes of the image (${String(reason)}): start again`);

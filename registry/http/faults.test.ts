@@ -10,7 +10,7 @@ import { StoreError } from '../../core/store/store.ts';
 import { findImage } from '../../model/image.ts';
 import { services } from '../../model/service.ts';
 import { openTestRegistry, pushImage, sha256 } from '../../test/kit/registry/registry.ts';
-import { uploadSessions } from '../content/documents.ts';
+import { contentId, manifests, tagId, tags, uploadSessions } from '../content/documents.ts';
 
 test('repeating a push repairs a crash at any of its writes', async () => {
   let left = Infinity;
@@ -65,6 +65,27 @@ test('repeating a deletion repairs a crash at any of its writes', async () => {
     expect(await findImage(registry.store, 'acme/draw', 'v1')).toBeUndefined();
     expect((await registry.as('/v2/acme/draw/manifests/v2')).status).toBe(404);
   }
+});
+
+test('a deletion succeeds although the collector deletes the manifest after its last tag was deleted', async () => {
+  const deletion = { isBegun: false, collect: async () => {} };
+  await using registry = await openTestRegistry({
+    beforeCall: async (method) => {
+      if (!deletion.isBegun || method !== 'delete') return;
+      const tag = await registry.store.get(tags, tagId('acme/draw', 'v1'));
+      if (tag) return;
+      deletion.isBegun = false;
+      await deletion.collect();
+    },
+  });
+  const { digest } = await pushImage(registry, { repository: 'acme/draw', reference: 'v1' });
+  let isCollected = false;
+  deletion.collect = async () => {
+    isCollected = await registry.store.delete(manifests, contentId('acme/draw', digest));
+  };
+  deletion.isBegun = true;
+  expect((await registry.as(`/v2/acme/draw/manifests/${digest}`, { method: 'DELETE' })).status).toBe(202);
+  expect(isCollected).toBe(true);
 });
 
 test.each([

@@ -100,7 +100,8 @@ async function recordedDeletion(context: RegistryContext, incoming: ManifestRequ
       'tag' in reference
         ? await removeTag(store, repository, reference.tag)
         : await removeManifest(store, { repository, digest: reference.digest });
-    if (!isDeleted) throw new RegistryError('manifest-unknown');
+    // After the deletion of its last tag, the collector may have deleted the manifest itself.
+    if (!isDeleted && 'tag' in reference) throw new RegistryError('manifest-unknown');
   });
 }
 

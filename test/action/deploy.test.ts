@@ -213,7 +213,7 @@ describe.skipIf(!engine)('the deploy action', () => {
     const image = await testImage('serve', 'first');
     const before = await pushTestImage(engine, platform, { image, service: 'moved' });
     const { job, hash } = await jobOf('Moved');
-    const inputs = withToken({ service: 'moved', tags: 'latest,v2', 'rollback-on-failure': true });
+    const inputs = withToken({ service: 'moved', tags: 'latest,v2,v3,v4,v5', 'rollback-on-failure': true });
     const failed = await job.main({ ...inputs, image: 'missing:v1' }, runnerOf(hash));
     expect(failed.commands.map(({ name }) => name)).not.toContain('notice');
     expect(await imageOfDefault('moved')).toBe('latest');

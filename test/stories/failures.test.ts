@@ -66,6 +66,8 @@ onAllEngines((setting) => {
   test.concurrent('a backend that exceeds its memory limit is ended', async () => {
     const spawn = { executable: { resource_limits: { memory_limit_bytes: 32 * 1024 * 1024 } } };
     const connection = await fixture.connectReady('greedy', { spawn });
+    // It may be killed before it has answered.
+    await fetch(`${connection.url}cgi-bin/allocate`).catch(() => {});
     const statuses = await fixture.statusesUntil(connection, 'terminated');
     expect(statuses.at(-1)).toMatchObject({ exit_error: true });
     const { statuses: detailed } = await fixture.backend(connection);

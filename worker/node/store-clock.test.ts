@@ -1,4 +1,5 @@
 // Takes about 10 s
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { systemClock } from '../../core/clock/system-clock.ts';
@@ -35,6 +36,23 @@ test('returns the time of the store, also after the machine’s clock was set an
   await clock.advance(60_000);
   expect(storeClock.now().getTime()).toBe(startMs + 673_000);
   await expect(StoreClock.open({ clock, store, log })).rejects.toThrow('away');
+});
+
+test('keeps an earlier comparison with the store if a slow answer differs by less than it took', async () => {
+  const clock = new ManualClock();
+  const startMs = clock.now().getTime();
+  let answers = 0;
+  let now = async () => new Date(startMs + 600_000);
+  const counted = async () => await now().finally(() => (answers += 1));
+  using storeClock = await StoreClock.open({ clock, store: { now: counted } as Store, log });
+  now = async () => await delay(100, new Date(startMs + 609_950));
+  await clock.advance(10_000);
+  await expect.poll(() => answers).toBe(2);
+  await delay(1);
+  expect(storeClock.now().getTime()).toBe(startMs + 610_000);
+  now = async () => await delay(100, new Date(startMs + 3_600_000));
+  await clock.advance(10_000);
+  await expect.poll(() => storeClock.now().getTime()).toBe(startMs + 3_600_000);
 });
 
 const why = await whyNoTests();

@@ -10,8 +10,8 @@ import type { TestEngine } from './docker-engine.ts';
 /**
  * How a test backend behaves:
  * `serve` answers HTTP and exits on SIGTERM; `stubborn` answers and ignores SIGTERM; `deaf` never listens; `failing` logs a reason
- * and exits with 1; `greedy` answers for a second, then allocates half a gigabyte of memory; `record` ignores SIGTERM and writes
- * the time of day, in seconds, every ten milliseconds into a file of its mount that is named for its fencing token.
+ * and exits with 1; `greedy` allocates half a gigabyte of memory after a request of `cgi-bin/allocate`; `record` ignores SIGTERM and
+ * writes the time of day, in seconds, every ten milliseconds into a file of its mount that is named for its fencing token.
  */
 export type Behaviour = 'serve' | 'stubborn' | 'deaf' | 'failing' | 'greedy' | 'record';
 
@@ -35,7 +35,7 @@ case "$1" in
     ;;
   greedy)
     httpd -p "$PORT" -h /www
-    sleep 1
+    until [ -e /tmp/allocate ]; do sleep 0.1; done
     exec dd if=/dev/zero of=/dev/null bs=512M count=100
     ;;
   record)
@@ -82,6 +82,12 @@ yes ${'0123456789'.repeat(100).slice(1)} | head -c "$QUERY_STRING" >&2
 printf 'Content-Type: text/plain\\r\\n\\r\\n'
 `;
 
+/** `cgi-bin/allocate` lets a `greedy` backend allocate. */
+const allocateCgi = `#!/bin/sh
+: > /tmp/allocate
+printf 'Content-Type: text/plain\\r\\n\\r\\n'
+`;
+
 const applets = ['sh', 'httpd', 'nc', 'sleep', 'dd', 'env', 'printf', 'echo', 'kill', 'yes', 'head', 'mkfifo'];
 
 /** A test image of a behaviour. Each `variant` is a different image. */
@@ -100,6 +106,7 @@ export async function testImage(behaviour: Behaviour, variant = ''): Promise<Ima
     { path: '/www/cgi-bin/say', text: sayCgi, mode: 0o755 },
     { path: '/www/cgi-bin/flood', text: floodCgi, mode: 0o755 },
     { path: '/www/cgi-bin/env', text: envCgi, mode: 0o755 },
+    { path: '/www/cgi-bin/allocate', text: allocateCgi, mode: 0o755 },
   ];
   return {
     tag: `berth-test/${behaviour}:${variant || 'latest'}`,

@@ -34,7 +34,11 @@ export class PseudoTerminal {
       this.#written += chunk.toString('latin1');
       this.#terminal.write(chunk, () => this.#onChange());
     });
-    this.ended = once(this.#child, 'close').then(([code]) => code as number | null);
+    this.ended = once(this.#child, 'close').then(async ([code]) => {
+      // The terminal reads in its own time.
+      await new Promise<void>((resolve) => this.#terminal.write('', resolve));
+      return code as number | null;
+    });
   }
 
   /** The screen of the terminal, a line for each row. */
