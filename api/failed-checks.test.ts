@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { newSecret } from '../model/access-token.ts';
 import { attemptBuckets } from '../model/attempts.ts';
 import { FailureLimits } from '../model/failure-limits.ts';
+import type { Store } from '../core/store/store.ts';
+import { steered } from '../test/kit/ports/steered.ts';
 import { openTestApi } from './testing/test-api.ts';
 import type { TestApi } from './testing/test-api.ts';
 
@@ -17,7 +19,9 @@ async function statusesOf(api: TestApi, times: number, address: string, newToken
 }
 
 test('a network that sends too many invalid tokens gets 429; its valid tokens, and other networks, do not', async () => {
-  await using api = await openTestApi({ invalidTokensPerMinute: 3, behindLoadBalancer: true });
+  const now = new Date();
+  const storeOf = (store: Store) => steered(store, { now: () => now });
+  await using api = await openTestApi({ invalidTokensPerMinute: 3, behindLoadBalancer: true, storeOf });
   const statuses = async (address: string, newToken: () => string) => await statusesOf(api, 5, address, newToken);
   expect(await statuses('192.0.2.1', () => newSecret('access'))).toEqual([401, 401, 401, 429, 429]);
   expect(await statuses('192.0.2.1', () => 'no-token')).toEqual([429, 429, 429, 429, 429]);

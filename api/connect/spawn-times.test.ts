@@ -32,13 +32,15 @@ test('the first spawn is recorded at once, further spawns within a second togeth
   const counting: Store = {
     ...bound(store),
     update: async (collection, key, change) => {
+      const updated = await store.update(collection, key, change);
       writes += 1;
-      return await store.update(collection, key, change);
+      return updated;
     },
   };
   await using times = new SpawnTimes({ store: counting, clock, log });
   for (const ms of [1, 2, 3]) times.record(id, 'default', new Date(ms));
-  await expect.poll(async () => await lastSpawn(id)).toBe(1);
+  await expect.poll(() => writes).toBe(1);
+  expect(await lastSpawn(id)).toBe(1);
   await clock.advance(1_000);
   await expect.poll(async () => await lastSpawn(id)).toBe(3);
   expect(writes).toBe(2);

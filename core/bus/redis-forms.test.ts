@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
-import { redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
+import { redisProblem, startRedis, untilReached } from '../../test/kit/servers/redis.ts';
 import { silentLog } from '../log/log.ts';
 import { openBullQueue } from '../queue/bullmq.ts';
 import { JobHandlers } from '../queue/queue.ts';
@@ -41,7 +41,8 @@ describe.skipIf(problem !== undefined)(`Bus and queue${problem === undefined ? '
     await using redis = await open();
     await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
-    await Promise.all([bus.ping(), queue.ping()]);
+    await untilReached(bus);
+    await untilReached(queue);
     const heard: string[] = [];
     await bus.subscribe(word, ({ text }) => void heard.push(text));
     const handlers = new JobHandlers().on(work, async ({ text }) => void heard.push(text));

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { collectLog } from '../../test/kit/collect-log.ts';
 import { startRedisCluster, startSentinelGroup } from '../../test/kit/servers/redis-groups.ts';
-import { openTestRedis, redisProblem, startRedis } from '../../test/kit/servers/redis.ts';
+import { openTestRedis, redisProblem, startRedis, untilReached } from '../../test/kit/servers/redis.ts';
 import { describeBus } from '../../test/suites/bus-suite.ts';
 import { silentLog } from '../log/log.ts';
 import type { Bus, Topic } from './bus.ts';
@@ -19,7 +19,7 @@ describe.skipIf(!hasRedis)(`Redis${hasRedis ? '' : ` (skipped: ${problem})`}`, (
   let redis: Awaited<ReturnType<typeof openTestRedis>>;
   beforeAll(async () => void (redis = await openTestRedis()));
   afterAll(async () => await redis[Symbol.asyncDispose]());
-  describeBus('Redis', async () => await openRedisBus({ url: redis.url, prefix: randomUUID(), log: silentLog() }));
+  describeBus('Redis', async () => await openBus({ url: redis.url, prefix: randomUUID(), log: silentLog() }));
 });
 
 describe.skipIf(problem !== undefined)(
@@ -27,9 +27,9 @@ describe.skipIf(problem !== undefined)(
   () => {
     test('publishes to other processes', async () => {
       await using redis = await startRedis();
-      await using here = await openRedisBus({ url: redis.url, log: silentLog() });
-      await using there = await openRedisBus({ url: redis.url, log: silentLog() });
-      await using elsewhere = await openRedisBus({ url: redis.url, prefix: 'other', log: silentLog() });
+      await using here = await openBus({ url: redis.url, log: silentLog() });
+      await using there = await openBus({ url: redis.url, log: silentLog() });
+      await using elsewhere = await openBus({ url: redis.url, prefix: 'other', log: silentLog() });
       const [received, notReceived] = [await listen(there), await listen(elsewhere)];
       await here.publish(counted, { count: 1 });
       await there.publish(counted, { count: 2 });
@@ -43,7 +43,7 @@ describe.skipIf(problem !== undefined)(
 
     test('unsubscribes from a channel when its last subscriber leaves', async () => {
       await using redis = await startRedis();
-      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      await using bus = await openBus({ url: redis.url, log: silentLog() });
       const first = await bus.subscribe(counted, () => {});
       const second = await bus.subscribe(counted, () => {});
       await first[Symbol.asyncDispose]();
@@ -55,7 +55,7 @@ describe.skipIf(problem !== undefined)(
     test('drops malformed messages, and logs that', async () => {
       await using redis = await startRedis();
       const { log, lines } = collectLog();
-      await using bus = await openRedisBus({ url: redis.url, log });
+      await using bus = await openBus({ url: redis.url, log });
       const received = await listen(bus);
       for (const text of ['{"count":', '{"count":"1"}', '{"count":1}']) {
         await redis.ask('PUBLISH', 'berth:bus:counted', text);
@@ -70,7 +70,7 @@ describe.skipIf(problem !== undefined)(
     test('loses messages during an outage of Redis without waiting for its end, and restores its subscriptions afterwards', async () => {
       await using redis = await startRedis();
       const { log, lines } = collectLog();
-      await using bus = await openRedisBus({ url: redis.url, log });
+      await using bus = await openBus({ url: redis.url, log });
       const received = await listen(bus);
       for (let round = 1; round <= 2; round += 1) {
         await redis.stop();
@@ -101,7 +101,7 @@ describe.skipIf(problem !== undefined)(
 
     test('does not make callers wait for a Redis that hangs', async () => {
       await using redis = await startRedis();
-      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      await using bus = await openBus({ url: redis.url, log: silentLog() });
       const received = await listen(bus);
       await redis.freeze();
       // Both end while Redis is still frozen.
@@ -113,26 +113,30 @@ describe.skipIf(problem !== undefined)(
 
     test('uses TLS with a password, and logs no password', async () => {
       await using redis = await startRedis({ tls: true, password: 's3cret/@' });
-      await using bus = await openRedisBus({ url: redis.url, log: silentLog() });
+      await using bus = await openBus({ url: redis.url, log: silentLog() });
       const received = await listen(bus);
       await bus.publish(counted, { count: 1 });
       await expect.poll(() => received, soon).toStrictEqual([1]);
 
       const wrong = collectLog();
       await using refused = await openRedisBus({ url: redis.url.replace('s3cret', 'wr0ng'), log: wrong.log });
-      const reason = await refused.ping().catch((error: Error) => error.message);
-      expect(reason).toMatch(/WRONGPASS/);
+      const reason = async () =>
+        await refused.ping().then(
+          () => undefined,
+          (error: Error) => error.message,
+        );
+      await expect.poll(reason, soon).toMatch(/WRONGPASS/);
       expect(JSON.stringify(wrong.lines)).toMatch(/WRONGPASS/);
       expect(JSON.stringify(wrong.lines)).not.toMatch(/wr0ng/);
 
       const distrusting = collectLog();
       await using _ = await openRedisBus({ url: redis.url.replace(/\?.*/, ''), log: distrusting.log });
-      expect(JSON.stringify(distrusting.lines)).toMatch(/certificate/);
+      await expect.poll(() => JSON.stringify(distrusting.lines), soon).toMatch(/certificate/);
     });
 
     test('follows a sentinel to the next master', async () => {
       await using group = await startSentinelGroup({ password: 's3cret' });
-      await using bus = await openRedisBus({ url: group.url, log: silentLog() });
+      await using bus = await openBus({ url: group.url, log: silentLog() });
       const received = await listen(bus);
       await bus.publish(counted, { count: 1 });
       await expect.poll(() => received, soon).toStrictEqual([1]);
@@ -142,15 +146,21 @@ describe.skipIf(problem !== undefined)(
 
     test('publishes to all nodes of a cluster', async () => {
       await using cluster = await startRedisCluster();
-      await using here = await openRedisBus({ url: cluster.url, log: silentLog() });
-      await using there = await openRedisBus({ url: cluster.url.replace(/\/[^/,]+,/, '/'), log: silentLog() });
+      await using here = await openBus({ url: cluster.url, log: silentLog() });
+      await using there = await openBus({ url: cluster.url.replace(/\/[^/,]+,/, '/'), log: silentLog() });
       const received = await listen(there);
-      await here.ping();
       for (let count = 0; count < 100; count += 1) await here.publish(counted, { count });
       await expect.poll(() => received, soon).toStrictEqual(Array.from({ length: 100 }, (_, count) => count));
     });
   },
 );
+
+/** Opens a bus that has reached Redis. */
+async function openBus(options: Parameters<typeof openRedisBus>[0]): Promise<Bus> {
+  const bus = await openRedisBus(options);
+  await untilReached(bus);
+  return bus;
+}
 
 async function listen(bus: Bus): Promise<number[]> {
   const counts: number[] = [];

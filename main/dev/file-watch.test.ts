@@ -17,7 +17,7 @@ test('a limit of the system on watches is a problem to report, and no reason not
   const problems: string[] = [];
   const build = { context: '/nowhere', dockerfile: '/nowhere/Dockerfile', target: undefined, buildArgs: [] };
   const opening = openFileWatch({ build, onChange: () => {}, onProblem: (problem) => problems.push(problem) });
-  await vi.waitFor(() => expect(watcher.listenerCount('ready')).toBe(1));
+  await expect.poll(() => watcher.listenerCount('ready')).toBe(1);
   watcher.emit(
     'error',
     Object.assign(new Error('System limit for number of file watchers reached'), { code: 'ENOSPC' }),

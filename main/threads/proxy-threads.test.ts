@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { expect, test, vi } from 'vitest';
+import { freePort } from '../../test/kit/machine/free-port.ts';
 import { temporaryFolder } from '../../test/kit/machine/temporary-folder.ts';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog, silentLog } from '../../core/log/log.ts';
@@ -110,7 +111,8 @@ test('a blocked disk does not delay the proxy, and heads may have 64 KiB', async
 
 test('a thread that has ended is restarted on its port, and the process is not ready until then', async () => {
   await using owned = new AsyncDisposableStack();
-  const { platform, threads, lines } = await open({}, owned);
+  // A port of the kernel's choice could be taken by another program before the restart.
+  const { platform, threads, lines } = await open({ BERTH_PROXY_PORT: String(await freePort()) }, owned);
   expect(await proxyCheck(platform)).toBe('ok');
   const before = threads.find(({ name }) => name === 'proxy-1');
   await before?.worker.terminate();

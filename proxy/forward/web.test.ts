@@ -120,7 +120,7 @@ test.each([
       socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig');
       // A connection that is closed with unread bytes is reset, which could overtake the answer.
       socket.pause();
-      setTimeout(() => socket.destroy(), 50);
+      setTimeout(() => socket.destroy(), 300);
     });
     const { token } = await spawnReady(fixture, program);
     const client = await connected(fixture.port);

@@ -111,7 +111,13 @@ test('the next archive of an account with stalled uploads is not read before one
     return { request, answered: promise };
   };
   const stalled = [begin(), begin()];
-  await expect.poll(() => fixture.uploadsLeft()).toHaveLength(2);
+  // Both wait for more bytes from now on, and so are cut together.
+  const sizes = async () => {
+    const { blobs } = fixture.registry;
+    const found = await Promise.all((await fixture.uploadsLeft()).map(async (id) => await blobs.statUpload(id)));
+    return found.filter((upload) => upload && upload.sizeBytes > 1.5 * mebibyte);
+  };
+  await expect.poll(sizes).toHaveLength(2);
   const waiting = begin();
   let answers: string[] | undefined;
   void Promise.all(stalled.map(({ answered }) => answered)).then((texts) => (answers = texts));

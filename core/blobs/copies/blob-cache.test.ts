@@ -99,7 +99,7 @@ test('A copy of another generation is not used, and is removed when the new gene
   const renewed = { ...blob.info, generation: '2' };
   expect(await blob.fetchChunk(cache, renewed)).toBeUndefined();
   await expect.poll(async () => await blob.fetchChunk(cache, renewed)).toEqual(blob.bytes);
-  expect(await fixture.files()).toHaveLength(1);
+  await expect.poll(fixture.files).toHaveLength(1);
 });
 
 test('The least recently used copies are removed first', async () => {

@@ -57,6 +57,17 @@ export async function redisProblem(): Promise<string | undefined> {
   return undefined;
 }
 
+/** Waits until a bus or a queue has reached its Redis: one that is busy does not delay their opening for more than a second. */
+export async function untilReached(client: { ping(): Promise<void> }): Promise<void> {
+  for (const deadline = performance.now() + startTimeoutMs; ; await delay(10)) {
+    try {
+      return await client.ping();
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+    }
+  }
+}
+
 /** Returns the Redis at `REDIS_URL`, or starts one. */
 export async function openTestRedis(): Promise<{ readonly url: string } & AsyncDisposable> {
   const url = process.env['REDIS_URL'];
