@@ -77,19 +77,28 @@ export class CopiesFolder {
 
   /** All files, complete copies first, least recently used first. Removes expired files. */
   async list(): Promise<CopyFile[]> {
+    let files: CopyFile[] | undefined;
+    // A copy that was completed during the list has another name in the next one.
+    while (!files) files = await this.#listUnlessRenamed();
+    return files.toSorted(
+      (a, b) => Number(b.isComplete) - Number(a.isComplete) || a.usedAt.getTime() - b.usedAt.getTime(),
+    );
+  }
+
+  /** As `list`, in no order. Returns `undefined` if a copy was completed or given up meanwhile. */
+  async #listUnlessRenamed(): Promise<CopyFile[] | undefined> {
     const files: CopyFile[] = [];
     // Sequentially, because clients that wait for a blob have priority.
     for (const name of await readdir(this.#folder)) {
-      const found = await ifPresent(stat(join(this.#folder, name)));
-      if (!found?.isFile()) continue;
       const isComplete = !name.endsWith(partSuffix);
+      const found = await ifPresent(stat(join(this.#folder, name)));
+      if (!found && !isComplete) return undefined;
+      if (!found?.isFile()) continue;
       const isExpired = this.#ageMs(found.mtime) > (isComplete ? maxAgeMs : maxPartAgeMs);
       if (isExpired) await this.remove(name);
       else files.push({ name, sizeBytes: found.size, isComplete, usedAt: found.atime });
     }
-    return files.toSorted(
-      (a, b) => Number(b.isComplete) - Number(a.isComplete) || a.usedAt.getTime() - b.usedAt.getTime(),
-    );
+    return files;
   }
 
   /** Removes expired files. */
