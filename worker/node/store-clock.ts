@@ -14,8 +14,8 @@ export class StoreClock implements Clock, Disposable {
   readonly #store: Store;
   readonly #log: Log;
   readonly #comparing: Disposable;
-  /** How far the store's clock is ahead of the machine's. */
-  #aheadMs = 0;
+  /** How far the store's clock is ahead of the machine's. Nothing is known before the first comparison. */
+  #aheadMs = -Infinity;
 
   private constructor({ clock, store, log }: { clock: Clock; store: Store; log: Log }) {
     this.#machine = clock;
@@ -57,9 +57,10 @@ export class StoreClock implements Clock, Disposable {
     const startedMs = performance.now();
     const storeNow = await this.#store.now();
     const tookMs = performance.now() - startedMs;
-    const aheadMs = storeNow.getTime() - this.#machine.now().getTime();
-    // The answer is this old at most, and an earlier comparison may have been more exact.
-    if (Math.abs(aheadMs - this.#aheadMs) > tookMs) this.#aheadMs = aheadMs;
+    // The store read its clock during the call, so this is the least possible difference, and it may be greater by the duration of the
+    // call. A difference in between, from an earlier comparison, may be more exact.
+    const leastMs = storeNow.getTime() - this.#machine.now().getTime();
+    this.#aheadMs = Math.min(Math.max(this.#aheadMs, leastMs), leastMs + tookMs);
   }
 
   async #compareOrWarn(): Promise<void> {
