@@ -2,6 +2,7 @@
 import type Docker from 'dockerode';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
+import { abortable } from '../../core/async/abortable.ts';
 import { callEngine } from './engine-error.ts';
 import { headBytes, splitFrames } from './log-frames.ts';
 
@@ -88,7 +89,7 @@ async function exitCodeOf(created: Docker.Exec, signal: AbortSignal): Promise<nu
   for (let waitedMs = 0, pauseMs = firstPauseMs; waitedMs < exitCodeWithinMs; waitedMs += pauseMs, pauseMs *= 1.5) {
     const { Running, ExitCode } = await callEngine(() => created.inspect());
     if (!Running && ExitCode !== null) return ExitCode;
-    await sleep(pauseMs, undefined, { signal });
+    await abortable(sleep(pauseMs), signal);
   }
   return null;
 }

@@ -70,7 +70,7 @@ async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
   while (!hurry.aborted) {
     if (await isGone(worker, run, hurry)) return true;
   }
-  if (run.signal.aborted) return true;
+  if (run.hardStop.aborted || run.signal.aborted) return run.signal.aborted;
   // It may have exited in time, and this is not handled yet.
   const limit = { clock: worker.clock, ms: inspectEveryMs, signal: run.hardStop };
   await settledWithin(limit, async () => await checkContainer(worker, run));

@@ -9,7 +9,7 @@
  * it was last used. Incomplete copies of processes that died are removed after an hour.
  */
 import { randomUUID } from 'node:crypto';
-import { open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
@@ -91,7 +91,7 @@ export class CopiesFolder {
     // Sequentially, because clients that wait for a blob have priority.
     for (const name of await readdir(this.#folder)) {
       const isComplete = !name.endsWith(partSuffix);
-      const found = await ifPresent(stat(join(this.#folder, name)));
+      const found = await ifPresent(lstat(join(this.#folder, name)));
       if (!found && !isComplete) return undefined;
       if (!found?.isFile()) continue;
       const isExpired = this.#ageMs(found.mtime) > (isComplete ? maxAgeMs : maxPartAgeMs);
