@@ -24,8 +24,11 @@ async function main(args: string[]): Promise<number> {
   const terminal = openTerminal(process.stderr);
   const missing: Missing[] = [];
   await using folder = await openScratchFolder();
-  const run = new TestRun({ options, terminal, folder: folder.path, missing, interrupted: onSignal() });
+  const interrupted = onSignal();
+  const run = new TestRun({ options, terminal, folder: folder.path, missing, interrupted });
   const code = await run.all();
   for (const { what, why } of missing) terminal.print(`Skipped ${what}: ${why}`);
+  if (interrupted.signal)
+    terminal.print(`${interrupted.signal} interrupted the run: tests that had not ended do not count`);
   return reportOutcome({ results: [...run.results.values()], code, required, missing });
 }

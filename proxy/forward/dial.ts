@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { request as send } from '../../core/http/node-http.ts';
+import { readAfterFailedWrite } from '../../core/http/read-after-failed-write.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { Log } from '../../core/log/log.ts';
 import { linkConnect } from '../../core/link/link-client.ts';
@@ -123,7 +124,7 @@ async function prepared(socket: Socket, prepare: () => Promise<unknown>, signal:
   socket.on('error', () => {});
   try {
     await prepare();
-    return socket;
+    return readAfterFailedWrite(socket);
   } catch (error) {
     socket.destroy();
     throw signal.aborted ? (signal.reason as Error) : error;

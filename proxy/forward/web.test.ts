@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { Agent, request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { expect, test } from 'vitest';
 import {
@@ -132,6 +133,41 @@ test.each([
     client.destroy();
   },
 );
+
+test.each(['content-length: 3\r\n\r\nbig', 'transfer-encoding: chunked\r\n\r\n3\r\nbig\r\n0\r\n\r\n'])(
+  'an early answer arrives although the backend has reset its connection: %j',
+  async (rest) => {
+    await using fixture = await openFixture();
+    const { promise: opened, resolve } = Promise.withResolvers<Socket>();
+    await using program = await startRawProgram(resolve);
+    const { token } = await spawnReady(fixture, program);
+    const client = await connected(fixture.port);
+    client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart`);
+    const atBackend = await opened;
+    // When the proxy reads the part, the connection is reset already: it writes to it before it can read the answer.
+    client.write('another part');
+    atBackend.write(`HTTP/1.1 413 Too Large\r\n${rest}`);
+    atBackend.resetAndDestroy();
+    const [data] = (await once(client, 'data')) as [Buffer];
+    expect(data.toString()).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n[^]*big/);
+    client.destroy();
+  },
+);
+
+test('an answer without a length does not look complete when the backend has reset its connection', async () => {
+  await using fixture = await openFixture();
+  const { promise: opened, resolve } = Promise.withResolvers<Socket>();
+  await using program = await startRawProgram(resolve);
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
+  client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart`);
+  const atBackend = await opened;
+  client.write('another part');
+  atBackend.write('HTTP/1.1 200 OK\r\n\r\npart of it');
+  atBackend.resetAndDestroy();
+  const answer = await gathered(client);
+  expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\na\r\npart of it\r\n$/);
+});
 
 test('each of fifty concurrent requests gets its own answer', async () => {
   await using fixture = await openFixture();

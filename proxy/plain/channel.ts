@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import { readAfterFailedWrite } from '../../core/http/read-after-failed-write.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import type { Address } from '../lookup.ts';
 import { keepAlive } from '../sockets.ts';
@@ -51,7 +52,7 @@ export class Channel {
     if ('port' in socket) {
       const { host, port } = socket;
       const onread = { buffer: nextBuffer as () => Buffer, callback: onRead };
-      this.socket = connect({ host, port, noDelay: true, onread });
+      this.socket = readAfterFailedWrite(connect({ host, port, noDelay: true, onread }));
     } else {
       this.socket = socket;
       if (isTunnel || !readInto(socket, nextBuffer, onRead)) {
@@ -73,7 +74,7 @@ export class Channel {
     return new Channel(socket, user, errorBoundary, true);
   }
 
-  /** Connects to an address. */
+  /** Connects to a backend. */
   static to(address: Address, user: ChannelUser, errorBoundary: ErrorBoundary): Channel {
     return new Channel(address, user, errorBoundary);
   }

@@ -189,6 +189,25 @@ test('an error on one side resets the other', async () => {
   expect(((await broken) as [NodeJS.ErrnoException])[0].code).toBe('ECONNRESET');
 });
 
+test('what a container sent before it reset its connection arrives, also if the client still sends', async () => {
+  await using node = await openTestGateway();
+  await using program = await listen((socket) => socket.resume());
+  node.gateway.open();
+  node.run('there', program.port);
+  const { socket } = await connectTo(node.gateway, 'there');
+  await until(() => program.sockets.size === 1);
+  const words = once(socket, 'data') as Promise<unknown> as Promise<[Buffer]>;
+  const broken = once(socket, 'error') as Promise<unknown> as Promise<[NodeJS.ErrnoException]>;
+  // The gateway reads this after the reset, and writes it before it reads the last words.
+  socket.write('more');
+  for (const each of program.sockets) {
+    each.write('last words');
+    each.resetAndDestroy();
+  }
+  expect((await words).toString()).toBe('last words');
+  expect((await broken)[0].code).toBe('ECONNRESET');
+});
+
 test('after the end of a backend its tunnels stay open for a moment, then they are reset', async () => {
   await using node = await openTestGateway();
   await using program = await listen((socket) => socket.resume());

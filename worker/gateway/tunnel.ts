@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { Clock } from '../../core/clock/clock.ts';
+import { readAfterFailedWrite } from '../../core/http/read-after-failed-write.ts';
 import type { IncomingLink } from '../../core/link/link-server.ts';
 
 /** A container on the same machine normally answers at once. Shorter than the time limit of proxies. */
@@ -58,7 +59,9 @@ export async function openTunnel(
 async function connected(link: Socket, to: { host: string; port: number }): Promise<Socket | undefined> {
   if (link.destroyed) return undefined;
   const { promise, resolve, reject } = Promise.withResolvers<Socket | undefined>();
-  const container = connect({ ...to, allowHalfOpen: true, noDelay: true, timeout: connectLimitMs });
+  const container = readAfterFailedWrite(
+    connect({ ...to, allowHalfOpen: true, noDelay: true, timeout: connectLimitMs }),
+  );
   const leave = () => {
     resolve(undefined);
     container.destroy();

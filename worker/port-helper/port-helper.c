@@ -81,6 +81,8 @@ struct end {
   bool has_ended;
   /* We send no more. */
   bool is_shut;
+  /* It was reset: nothing can be written to it, but what it has sent is still read. */
+  bool is_reset;
   /* Bytes that are still to be written to this connection. */
   char *pending;
   size_t offset, length;
@@ -140,9 +142,24 @@ static void pass_end(struct end *from) {
   shutdown(to->fd, SHUT_WR);
 }
 
+/* Discards what is still to be written to a connection that was reset. Returns whether it may have bytes to read. */
+static bool stop_writing(struct end *end) {
+  free(end->pending);
+  end->pending = NULL;
+  end->offset = end->length = 0;
+  end->is_reset = true;
+  return !end->has_ended;
+}
+
+/* After a write that has failed, returns whether the link stays open. */
+static bool survives_write(struct end *end) {
+  if (would_block()) return true;
+  return (errno == EPIPE || errno == ECONNRESET) && stop_writing(end);
+}
+
 static bool write_pending(struct end *end) {
   ssize_t written = send(end->fd, end->pending + end->offset, end->length, MSG_NOSIGNAL);
-  if (written < 0) return would_block();
+  if (written < 0) return survives_write(end);
   end->offset += (size_t)written;
   end->length -= (size_t)written;
   if (end->length > 0) return true;
@@ -161,17 +178,22 @@ static bool keep(struct end *end, const char *bytes, size_t length) {
   return true;
 }
 
-/* Reads once and writes to the other side; keeps the bytes that the other side does not accept. */
+/*
+ * Reads once and writes to the other side; keeps the bytes that the other side does not accept. A program may answer before it has
+ * read everything, and close its connection, which resets it: the client gets the answer before the reset.
+ */
 static bool copy(struct end *from) {
   struct end *to = from->other;
   ssize_t received = recv(from->fd, buffer, sizeof buffer, 0);
   if (received < 0) return would_block();
   if (received == 0) {
     from->has_ended = true;
-    return true;
+    return !from->is_reset;
   }
+  if (to->is_reset) return true;
   ssize_t written = send(to->fd, buffer, (size_t)received, MSG_NOSIGNAL);
-  if (written < 0 && !would_block()) return false;
+  if (written < 0 && !survives_write(to)) return false;
+  if (to->is_reset) return true;
   size_t done = written < 0 ? 0 : (size_t)written;
   return done == (size_t)received || keep(to, buffer + done, (size_t)received - done);
 }
@@ -188,7 +210,7 @@ static bool handle(struct end *end, uint32_t happened) {
   if (end->is_connecting) {
     if (!finish_connecting(end)) return false;
   } else {
-    if (happened & EPOLLERR) return false;
+    if (happened & EPOLLERR && !stop_writing(end)) return false;
     if (end->length > 0 && happened & (EPOLLOUT | EPOLLHUP) && !write_pending(end)) return false;
     bool reads = !end->has_ended && end->other->length == 0 && !end->other->is_connecting;
     if (reads && happened & (EPOLLIN | EPOLLHUP) && !copy(end)) return false;

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { freePort } from '../../test/kit/machine/free-port.ts';
+import { freeze } from '../../test/kit/machine/frozen-process.ts';
 
 const program = join(import.meta.dirname, arch() === 'arm64' ? 'port-helper-arm64' : 'port-helper-amd64');
 
@@ -28,7 +29,7 @@ async function readAll(socket: Socket): Promise<Buffer> {
 }
 
 /** A server that is reached at 127.0.0.2 only, and through a forwarder at 127.0.0.1. */
-async function forwarded(onConnection: (socket: Socket) => void): Promise<{ port: number; server: Server }> {
+async function forwarded(onConnection: (socket: Socket) => void): Promise<Forwarded> {
   const port = await freePort();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => {});
@@ -38,9 +39,15 @@ async function forwarded(onConnection: (socket: Socket) => void): Promise<{ port
   await once(server, 'listening');
   opened.push(() => server.close());
   const from = await freePort();
-  run('forward', '127.0.0.1', String(from), '127.0.0.2', String(port));
+  const child = run('forward', '127.0.0.1', String(from), '127.0.0.2', String(port));
   await expect.poll(() => canConnect(from)).toBe(true);
-  return { port: from, server };
+  return { port: from, server, child };
+}
+
+interface Forwarded {
+  readonly port: number;
+  readonly server: Server;
+  readonly child: ChildProcess;
 }
 
 async function canConnect(port: number): Promise<boolean> {
@@ -93,6 +100,26 @@ test('the client sees a reset or a refused connection of the program', async () 
   server.close();
   expect(await once(client(port), 'error')).toMatchObject([{ code: 'ECONNRESET' }]);
 });
+
+test.each([1, 5_000_000])(
+  'an answer arrives although the program has reset its connection, after %i bytes of the client',
+  async (sentBytes) => {
+    const { port, child } = await forwarded((socket) => socket.once('data', () => void answer(socket)));
+    const answer = async (to: Socket) => {
+      // The forwarder sees the answer and the reset at the same time.
+      const thaw = await freeze(child);
+      to.write('an early answer');
+      to.resetAndDestroy();
+      thaw();
+    };
+    const socket = client(port);
+    const received = once(socket, 'data') as Promise<unknown> as Promise<[Buffer]>;
+    const broken = once(socket, 'error');
+    socket.write(Buffer.alloc(sentBytes));
+    expect((await received).toString()).toBe('an early answer');
+    await broken;
+  },
+);
 
 test('many connections are forwarded at a time', async () => {
   const { port } = await forwarded((socket) => socket.pipe(socket));

@@ -16,7 +16,14 @@ export async function endProcess(
   return code;
 }
 
-/** The command of a program that the kernel ends when this process is killed. `setpriv` is the path of that tool, which Linux has. */
-export function endedWithParent(program: string, setpriv: string | undefined): [string, ...string[]] {
-  return setpriv ? [setpriv, '--pdeathsig', 'TERM', program] : [program];
+/**
+ * The command of a program that the kernel ends when this process is killed. `setpriv` is the path of that tool, which Linux has.
+ * Only `KILL` ends a frozen process.
+ */
+export function endedWithParent(
+  program: string,
+  setpriv: string | undefined,
+  signal: 'TERM' | 'KILL' = 'TERM',
+): [string, ...string[]] {
+  return setpriv ? [setpriv, '--pdeathsig', signal, program] : [program];
 }

@@ -208,7 +208,7 @@ interface PlatformProcess {
 async function startProcess(name: ProcessName, env: Environment): Promise<PlatformProcess> {
   // With the memory settings of `setup/run` and the Dockerfile.
   const args = ['--max-semi-space-size=2', entry, 'serve', '--json', '--roles', name.replace(/2$/, '')];
-  const [program, ...more] = endedWithParent(process.execPath, await findProgram('setpriv'));
+  const [program, ...more] = endedWithParent(process.execPath, await findProgram('setpriv'), 'KILL');
   const child = spawn(program, [...more, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
