@@ -4,6 +4,7 @@
  * shows a run without tests. Arguments are passed to vitest.
  */
 import { openTerminal } from '../setup/terminal.ts';
+import { removeLeftEngines } from './kit/engines/left-engines.ts';
 import { parseRequired, requiredVariable } from './kit/required.ts';
 import type { Missing } from './kit/required.ts';
 import { onSignal } from './run/interruption.ts';
@@ -27,6 +28,7 @@ async function main(args: string[]): Promise<number> {
   const interrupted = onSignal();
   const run = new TestRun({ options, terminal, folder: folder.path, missing, interrupted });
   const code = await run.all();
+  await removeLeftEngines(folder.path);
   for (const { what, why } of missing) terminal.print(`Skipped ${what}: ${why}`);
   if (interrupted.signal)
     terminal.print(`${interrupted.signal} interrupted the run: tests that had not ended do not count`);

@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -49,6 +49,9 @@ const listTimeoutMs = 10_000;
 /** The number of engines that fit into the address range below. */
 const maxEngines = 64;
 
+/** The file in the folder of an engine with the name of its bridge. */
+export const bridgeFile = 'bridge';
+
 /**
  * Arguments of an engine that starts while others run, and whose containers only this machine reaches. Without them, an engine that
  * starts deletes the firewall rules of all others, and containers on their networks can no longer reach each other.
@@ -67,6 +70,7 @@ export async function startEngine(kind: EngineKind, args: readonly string[] = []
   opening.defer(async () => await removeFolder(folder));
   const { number, bridge } = await createBridge();
   opening.defer(async () => await removeBridge(bridge));
+  await writeFile(join(folder, bridgeFile), bridge);
   const host = `unix://${folder}/docker.sock`;
   const start = async (more: readonly string[]) =>
     await startDaemon(kind, { folder, bridge, host, args: [...args, ...more] });
@@ -141,7 +145,7 @@ async function untilAnswers(child: ChildProcess, host: string, logFile: string):
 }
 
 /** Kills shims that an engine has left: it removes a container whose containerd was killed, but not the container's shim. */
-async function killShims(folder: string): Promise<void> {
+export async function killShims(folder: string): Promise<void> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     // The process may have ended meanwhile.
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
@@ -152,6 +156,12 @@ async function killShims(folder: string): Promise<void> {
       // It has ended.
     }
   }
+}
+
+/** The beginning of the addresses of an engine's bridge, and of its networks. */
+export function networksOf(bridge: string): string[] {
+  const number = Number(bridge.slice('berthtest'.length));
+  return [`10.231.${number}.`, ...[0, 1, 2, 3].map((i) => `10.232.${number * 4 + i}.`)];
 }
 
 /** Creates a bridge, whose name also reserves its address range. */
@@ -189,7 +199,7 @@ async function networkBridges(host: string): Promise<string[]> {
 }
 
 /** Removes a bridge, and the firewall rules that name it. */
-async function removeBridge(bridge: string): Promise<void> {
+export async function removeBridge(bridge: string): Promise<void> {
   await tryCommand('ip', ['link', 'delete', bridge]);
   const { stdout } = await tryCommand('iptables-save', []);
   let table = 'filter';
@@ -202,7 +212,7 @@ async function removeBridge(bridge: string): Promise<void> {
 }
 
 /** Unmounts what an engine left in its folder, and removes the folder. */
-async function removeFolder(folder: string): Promise<void> {
+export async function removeFolder(folder: string): Promise<void> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '');
   for (const mount of mounts.filter((path) => path.startsWith(`${folder}/`)).reverse()) {
     await tryCommand('umount', ['--lazy', mount]);

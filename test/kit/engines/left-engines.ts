@@ -1,0 +1,45 @@
+/** Cleans up after engines whose tests were killed, so that interrupted runs do not fill the machine with bridges and firewall rules. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { runCommand } from '../../../setup/command.ts';
+import { bridgeFile, killShims, networksOf, removeBridge, removeFolder } from './docker-engine.ts';
+
+/** The used part of `ip -json addr show type bridge`. */
+const bridgesWithAddresses = z.array(
+  z.object({ ifname: z.string(), addr_info: z.array(z.object({ local: z.string() })) }),
+);
+
+/** Ends the engines whose data is in a folder, and removes their bridges and their data. */
+export async function removeLeftEngines(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const engine = join(folder, name);
+    const bridge = await readFile(join(engine, bridgeFile), 'utf8').catch(() => undefined);
+    if (bridge === undefined) continue;
+    await kill(join(engine, 'pid'), engine);
+    await kill(join(engine, 'exec/containerd/containerd.pid'), engine);
+    await killShims(engine);
+    for (const each of await bridgesOf(bridge)) await removeBridge(each);
+    await removeFolder(engine);
+  }
+}
+
+/** Kills the process with the ID in a file, unless the ID belongs to another process by now, and waits until it has ended. */
+async function kill(pidFile: string, engine: string): Promise<void> {
+  const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'));
+  const isRunning = async () => (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(engine);
+  if (pid === 0 || !(await isRunning())) return;
+  process.kill(pid, 'SIGKILL');
+  while (await isRunning()) await delay(10);
+}
+
+/** The bridge of an engine, and those of its networks, which have addresses of its pool. */
+async function bridgesOf(bridge: string): Promise<string[]> {
+  const networks = networksOf(bridge);
+  const shown = await runCommand('ip', ['-json', 'addr', 'show', 'type', 'bridge']);
+  return bridgesWithAddresses
+    .parse(JSON.parse(shown))
+    .filter(({ addr_info }) => addr_info.some(({ local }) => networks.some((network) => local.startsWith(network))))
+    .map(({ ifname }) => ifname);
+}
