@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../clock/system-clock.ts';
 import { linkConnect } from '../link/link-client.ts';
@@ -73,6 +74,18 @@ test.each([
   const { received, code } = await readAfterReset(pair, sent);
   expect(received).toBe(sent.toString());
   expect(['EPIPE', 'ECONNRESET']).toContain(code);
+});
+
+test('a paused connection is read to its end, too', async () => {
+  await using pair = await openPair();
+  const client = readAfterFailedWrite(pair.client).pause();
+  const reading = readAfterReset({ ...pair, client }, sent);
+  await expect.poll(() => client.readableLength).toBe(sent.length);
+  // The reset is read after the bytes.
+  await nextTurn();
+  await nextTurn();
+  client.resume();
+  expect(await reading).toMatchObject({ received: sent.toString(), code: expect.stringMatching('EPIPE|ECONNRESET') });
 });
 
 test('a write that fails after the other side has ended reports its error', async () => {

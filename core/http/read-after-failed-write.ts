@@ -1,9 +1,15 @@
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 
 type OnWritten = (error?: Error | null) => void;
 
+type Chunks = Parameters<NonNullable<Socket['_writev']>>[0];
+
 /** The codes of writes that fail because the other side has closed its connection. What it sent before may not be read yet. */
 const closedCodes: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
+
+const writeError = Symbol('The error of the first write that failed');
+
+type KeptSocket = Socket & { [writeError]?: Error };
 
 /**
  * Makes a connection stay open after a failed write until everything that the other side has sent is read. Returns the connection.
@@ -13,29 +19,40 @@ const closedCodes: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPI
  * At its end, the connection has the error of the write, so that an answer without a length does not look complete.
  */
 export function readAfterFailedWrite<T extends Socket>(socket: T): T {
-  const write = socket._write.bind(socket);
-  const writeAll = socket._writev?.bind(socket);
-  const push = socket.push.bind(socket);
-  let writeError: Error | undefined;
-  let isRead = false;
-  const afterWrite =
-    (onWritten: OnWritten): OnWritten =>
-    (error) => {
-      if (!error || isRead || !closedCodes.has((error as NodeJS.ErrnoException).code)) {
-        onWritten(error);
-        return;
-      }
-      writeError ??= error;
-      onWritten();
-    };
-  socket._write = (chunk, encoding, onWritten) => write(chunk, encoding, afterWrite(onWritten));
-  socket._writev = (chunks, onWritten) => writeAll?.(chunks, afterWrite(onWritten));
-  // Node calls this with `null` when the other side has sent everything.
-  socket.push = (chunk: unknown, encoding) => {
-    if (chunk === null) isRead = true;
-    if (chunk !== null || !writeError) return push(chunk, encoding);
-    socket.destroy(writeError);
-    return false;
-  };
-  return socket;
+  // Thousands of connections may be idle for hours, so they share these functions.
+  return Object.assign(socket, { _write: write, push }, socket._writev && { _writev: writeAll });
+}
+
+/** Whether a write to a connection has failed: it can be read, but carries no other request. */
+export function hasFailedWrite(socket: Socket): boolean {
+  return (socket as KeptSocket)[writeError] !== undefined;
+}
+
+function write(this: KeptSocket, chunk: unknown, encoding: BufferEncoding, onWritten: OnWritten): void {
+  Socket.prototype._write.call(this, chunk, encoding, (error) => afterWrite(this, error, onWritten));
+}
+
+function writeAll(this: KeptSocket, chunks: Chunks, onWritten: OnWritten): void {
+  Socket.prototype._writev?.call(this, chunks, (error) => afterWrite(this, error, onWritten));
+}
+
+function afterWrite(socket: KeptSocket, error: Error | null | undefined, onWritten: OnWritten): void {
+  const isClosed = error && closedCodes.has((error as NodeJS.ErrnoException).code);
+  if (!isClosed || socket.readableEnded) {
+    onWritten(error);
+    return;
+  }
+  socket[writeError] ??= error;
+  onWritten();
+}
+
+/** Node calls this with `null` when the other side has sent everything. */
+function push(this: KeptSocket, chunk: unknown, encoding?: BufferEncoding): boolean {
+  const error = this[writeError];
+  if (chunk !== null || !error) return Socket.prototype.push.call(this, chunk, encoding);
+  const endWhenRead = () => void (this.readableLength === 0 && this.destroy(error));
+  // A paused connection still has bytes.
+  this.on('data', endWhenRead);
+  endWhenRead();
+  return false;
 }

@@ -2,6 +2,7 @@ import type { AgentOptions, ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Agent } from '../../core/http/node-http.ts';
+import { hasFailedWrite } from '../../core/http/read-after-failed-write.ts';
 
 /** Makes a connection to the agent's backend. */
 export type Dial = (signal: AbortSignal) => Promise<Socket>;
@@ -44,6 +45,11 @@ export class BackendAgent extends Agent {
     } finally {
       this.#dialling -= 1;
     }
+  }
+
+  /** Returns whether the connection may carry another request, which Node's type does not say. */
+  override keepSocketAlive(socket: Duplex): boolean {
+    return !hasFailedWrite(socket as Socket) && (super.keepSocketAlive(socket) as unknown as boolean);
   }
 
   override destroy(): void {

@@ -1,8 +1,17 @@
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { idleMs } from './pools.ts';
-import { openFixture, spawnReady, startMirror, startProgram, startRawProgram } from '../testing/fixture.ts';
+import {
+  connected,
+  gathered,
+  openFixture,
+  spawnReady,
+  startMirror,
+  startProgram,
+  startRawProgram,
+} from '../testing/fixture.ts';
 
 test('connections are kept between requests, one pool for each backend', async () => {
   await using fixture = await openFixture();
@@ -37,6 +46,23 @@ test.each([
   expect(heads).toBe(status === 502 ? 2 : 3);
   // The listeners of the first attempt were removed before the second.
   expect(warnings).not.toHaveBeenCalled();
+});
+
+test('a connection that the backend has reset after its answer carries no other request', async () => {
+  await using fixture = await openFixture();
+  const { promise: opened, resolve } = Promise.withResolvers<Socket>();
+  await using program = await startRawProgram((socket, head) => {
+    if (head.startsWith('POST /next')) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone');
+    else resolve(socket);
+  });
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
+  client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\npart`);
+  const atBackend = await opened;
+  client.write(`restPOST /${token}/next HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`);
+  atBackend.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig');
+  atBackend.resetAndDestroy();
+  expect(await gathered(client)).toMatch(/^HTTP\/1\.1 413 [^]*bigHTTP\/1\.1 200 [^]*done$/);
 });
 
 test('concurrent requests reuse the connections of earlier concurrent requests', async () => {

@@ -245,6 +245,22 @@ test('a client that has finished sending still receives from its backend', async
   expect(program.sockets.size).toBe(0);
 });
 
+test('the last bytes of a client that resets its connection reach a backend that still sends', async () => {
+  await using fixture = await openFixture();
+  const { promise: opened, resolve } = Promise.withResolvers<Socket>();
+  await using program = await startAgreeing(resolve, 'echo');
+  const { token } = await spawnReady(fixture, program);
+  const client = await connected(fixture.port);
+  client.write(upgradeTo(token, 'echo'));
+  const [atBackend] = await Promise.all([opened, once(client, 'data')]);
+  const received = gathered(atBackend);
+  // The proxy reads this after the reset, and writes it to the client before it reads the last words.
+  atBackend.write('news');
+  client.write('last words');
+  client.resetAndDestroy();
+  expect(await received).toBe('last words');
+});
+
 test.each(['websocket', 'echo'])('a slow client of %s slows its backend down', async (protocol) => {
   await using fixture = await openFixture();
   let sent = 0;

@@ -1,8 +1,9 @@
 /** Forwards WebSockets and other upgrades. */
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { request as send } from '../../core/http/node-http.ts';
+import { readAfterFailedWrite } from '../../core/http/read-after-failed-write.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, unreachableError } from '../errors.ts';
 import { responseHeaders } from '../response-headers.ts';
@@ -135,6 +136,7 @@ function switchProtocols(
   { agreement, isWebSocket, owner }: { agreement: string; isWebSocket: boolean; owner: SpliceOwner },
 ): Splice | undefined {
   client.response.detachSocket(client.socket as Socket);
+  if (client.socket instanceof Socket) readAfterFailedWrite(client.socket);
   backend.socket.on('error', ignoreError);
   if (client.socket.destroyed || backend.socket.destroyed) {
     client.socket.destroy();

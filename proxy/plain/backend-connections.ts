@@ -1,5 +1,6 @@
 /** Connections to backends that carry one plain request after the other, in a pool for each backend. */
 import type { Clock } from '../../core/clock/clock.ts';
+import { hasFailedWrite } from '../../core/http/read-after-failed-write.ts';
 import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { connectLimitMs } from '../forward/dial.ts';
 import type { Dialer, Dialled } from '../forward/dial.ts';
@@ -95,7 +96,8 @@ export class BackendConnections implements Disposable {
   /** Keeps a connection whose answer has ended for the next request. */
   keep(connection: BackendConnection): void {
     const { channel, pool } = connection;
-    if (channel.socket.destroyed || pool.idle.length >= maxIdle || pool.hasEnded) {
+    const isClosed = channel.socket.destroyed || hasFailedWrite(channel.socket);
+    if (isClosed || pool.idle.length >= maxIdle || pool.hasEnded) {
       channel.destroy();
       return;
     }

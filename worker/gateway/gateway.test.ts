@@ -2,13 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { request as send } from 'node:http';
 import type { IncomingMessage, RequestOptions } from 'node:http';
-import { createServer } from 'node:net';
+import { connect as connectTcp, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { openInProcessBus } from '../../core/bus/in-process.ts';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { linkConnect } from '../../core/link/link-client.ts';
+import { linkIdentity, linkKey, linkTerms } from '../../core/link/link-terms.ts';
 import { silentLog } from '../../core/log/log.ts';
 import { PlatformSecret } from '../../core/secret/platform-secret.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -206,6 +208,27 @@ test('what a container sent before it reset its connection arrives, also if the 
   }
   expect((await words).toString()).toBe('last words');
   expect((await broken)[0].code).toBe('ECONNRESET');
+});
+
+test('what a client sent before it reset its link reaches a container that still sends', async () => {
+  await using node = await openTestGateway();
+  await using program = await listen(() => {});
+  node.gateway.open();
+  node.run('there', program.port);
+  const connection = connectTcp(node.gateway.address);
+  const pskCallback = () => ({ psk: linkKey(secret), identity: linkIdentity });
+  const link = connectTls({ ...linkTerms, socket: connection, pskCallback });
+  link.on('error', () => {});
+  link.write('CONNECT there HTTP/1.1\r\nHost: there\r\n\r\n');
+  await once(link, 'data');
+  const [atContainer] = program.sockets;
+  if (!atContainer) throw new Error('The container has no connection');
+  const words = once(atContainer, 'data') as Promise<unknown> as Promise<[Buffer]>;
+  // The gateway reads this after the reset, and writes it to the link before it reads the last words.
+  atContainer.write('news');
+  link.write('last words');
+  connection.resetAndDestroy();
+  expect((await words).toString()).toBe('last words');
 });
 
 test('after the end of a backend its tunnels stay open for a moment, then they are reset', async () => {

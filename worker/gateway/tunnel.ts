@@ -50,6 +50,7 @@ export async function openTunnel(
     // Before the listeners of the pipelines, which would close the other side as if everything had been sent.
     end.once('error', cut);
   }
+  readAfterFailedWrite(link.socket);
   link.socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
   forward(link.socket, container, cut);
   forward(container, link.socket, cut);
