@@ -50,7 +50,7 @@ const listTimeoutMs = 10_000;
 const maxEngines = 64;
 
 /** The file in the folder of an engine with the name of its bridge. */
-export const bridgeFile = 'bridge';
+export const bridgeFile = 'berth-test-bridge';
 
 /**
  * Arguments of an engine that starts while others run, and whose containers only this machine reaches. Without them, an engine that
@@ -156,12 +156,6 @@ export async function killShims(folder: string): Promise<void> {
       // It has ended.
     }
   }
-}
-
-/** The beginning of the addresses of an engine's bridge, and of its networks. */
-export function networksOf(bridge: string): string[] {
-  const number = Number(bridge.slice('berthtest'.length));
-  return [`10.231.${number}.`, ...[0, 1, 2, 3].map((i) => `10.232.${number * 4 + i}.`)];
 }
 
 /** Creates a bridge, whose name also reserves its address range. */

@@ -2,14 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
-import { runCommand } from '../../../setup/command.ts';
-import { bridgeFile, killShims, networksOf, removeBridge, removeFolder } from './docker-engine.ts';
-
-/** The used part of `ip -json addr show type bridge`. */
-const bridgesWithAddresses = z.array(
-  z.object({ ifname: z.string(), addr_info: z.array(z.object({ local: z.string() })) }),
-);
+import { bridgeFile, killShims, removeBridge, removeFolder } from './docker-engine.ts';
 
 /** Ends the engines whose data is in a folder, and removes their bridges and their data. */
 export async function removeLeftEngines(folder: string): Promise<void> {
@@ -20,7 +13,7 @@ export async function removeLeftEngines(folder: string): Promise<void> {
     await kill(join(engine, 'pid'), engine);
     await kill(join(engine, 'exec/containerd/containerd.pid'), engine);
     await killShims(engine);
-    for (const each of await bridgesOf(bridge)) await removeBridge(each);
+    for (const each of await bridgesOf(engine, bridge)) await removeBridge(each);
     await removeFolder(engine);
   }
 }
@@ -34,12 +27,8 @@ async function kill(pidFile: string, engine: string): Promise<void> {
   while (await isRunning()) await delay(10);
 }
 
-/** The bridge of an engine, and those of its networks, which have addresses of its pool. */
-async function bridgesOf(bridge: string): Promise<string[]> {
-  const networks = networksOf(bridge);
-  const shown = await runCommand('ip', ['-json', 'addr', 'show', 'type', 'bridge']);
-  return bridgesWithAddresses
-    .parse(JSON.parse(shown))
-    .filter(({ addr_info }) => addr_info.some(({ local }) => networks.some((network) => local.startsWith(network))))
-    .map(({ ifname }) => ifname);
+/** The bridge of an engine, and those of its networks, as the file in which it stores networks names them. */
+async function bridgesOf(engine: string, bridge: string): Promise<string[]> {
+  const stored = await readFile(join(engine, 'data/network/files/local-kv.db'), 'latin1').catch(() => '');
+  return [...new Set([bridge, ...Array.from(stored.matchAll(/"BridgeName":"([\w.-]+)"/g), ([, name = '']) => name)])];
 }
