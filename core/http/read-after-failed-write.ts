@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 type OnWritten = (error?: Error | null) => void;
 
@@ -24,8 +25,8 @@ export function readAfterFailedWrite<T extends Socket>(socket: T): T {
 }
 
 /** Whether a write to a connection has failed: it can be read, but carries no other request. */
-export function hasFailedWrite(socket: Socket): boolean {
-  return (socket as KeptSocket)[writeError] !== undefined;
+export function hasFailedWrite(socket: Duplex): boolean {
+  return writeError in socket;
 }
 
 function write(this: KeptSocket, chunk: unknown, encoding: BufferEncoding, onWritten: OnWritten): void {

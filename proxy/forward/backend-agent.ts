@@ -49,7 +49,7 @@ export class BackendAgent extends Agent {
 
   /** Returns whether the connection may carry another request, which Node's type does not say. */
   override keepSocketAlive(socket: Duplex): boolean {
-    return !hasFailedWrite(socket as Socket) && (super.keepSocketAlive(socket) as unknown as boolean);
+    return !hasFailedWrite(socket) && (super.keepSocketAlive(socket) as unknown as boolean);
   }
 
   override destroy(): void {

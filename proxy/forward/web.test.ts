@@ -15,7 +15,7 @@ import {
   startProgram,
   startRawProgram,
 } from '../testing/fixture.ts';
-import type { Seen } from '../testing/fixture.ts';
+import type { Fixture, Seen } from '../testing/fixture.ts';
 
 test.each([
   '/',
@@ -138,36 +138,34 @@ test.each(['content-length: 3\r\n\r\nbig', 'transfer-encoding: chunked\r\n\r\n3\
   'an early answer arrives although the backend has reset its connection: %j',
   async (rest) => {
     await using fixture = await openFixture();
-    const { promise: opened, resolve } = Promise.withResolvers<Socket>();
-    await using program = await startRawProgram(resolve);
-    const { token } = await spawnReady(fixture, program);
-    const client = await connected(fixture.port);
-    client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart`);
-    const atBackend = await opened;
-    // When the proxy reads the part, the connection is reset already: it writes to it before it can read the answer.
-    client.write('another part');
-    atBackend.write(`HTTP/1.1 413 Too Large\r\n${rest}`);
-    atBackend.resetAndDestroy();
-    const [data] = (await once(client, 'data')) as [Buffer];
+    await using upload = await uploadUntilReset(fixture, `HTTP/1.1 413 Too Large\r\n${rest}`);
+    const [data] = (await once(upload.client, 'data')) as [Buffer];
     expect(data.toString()).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n[^]*big/);
-    client.destroy();
+    upload.client.destroy();
   },
 );
 
 test('an answer without a length does not look complete when the backend has reset its connection', async () => {
   await using fixture = await openFixture();
+  await using upload = await uploadUntilReset(fixture, 'HTTP/1.1 200 OK\r\n\r\npart of it');
+  const answer = await gathered(upload.client);
+  expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\na\r\npart of it\r\n$/);
+});
+
+/** Uploads a part of a body to a backend that answers and resets its connection before the proxy writes another part to it. */
+async function uploadUntilReset(fixture: Fixture, answer: string): Promise<AsyncDisposable & { client: Socket }> {
   const { promise: opened, resolve } = Promise.withResolvers<Socket>();
-  await using program = await startRawProgram(resolve);
+  const program = await startRawProgram(resolve);
   const { token } = await spawnReady(fixture, program);
   const client = await connected(fixture.port);
   client.write(`POST /${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart`);
   const atBackend = await opened;
+  // The proxy reads this after the reset, and writes it before it can read the answer.
   client.write('another part');
-  atBackend.write('HTTP/1.1 200 OK\r\n\r\npart of it');
+  atBackend.write(answer);
   atBackend.resetAndDestroy();
-  const answer = await gathered(client);
-  expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\na\r\npart of it\r\n$/);
-});
+  return { client, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
+}
 
 test('each of fifty concurrent requests gets its own answer', async () => {
   await using fixture = await openFixture();

@@ -152,14 +152,13 @@ static bool stop_writing(struct end *end) {
 }
 
 /* After a write that has failed, returns whether the link stays open. */
-static bool survives_write(struct end *end) {
-  if (would_block()) return true;
+static bool survives_failure(struct end *end) {
   return (errno == EPIPE || errno == ECONNRESET) && stop_writing(end);
 }
 
 static bool write_pending(struct end *end) {
   ssize_t written = send(end->fd, end->pending + end->offset, end->length, MSG_NOSIGNAL);
-  if (written < 0) return survives_write(end);
+  if (written < 0) return would_block() || survives_failure(end);
   end->offset += (size_t)written;
   end->length -= (size_t)written;
   if (end->length > 0) return true;
@@ -192,8 +191,7 @@ static bool copy(struct end *from) {
   }
   if (to->is_reset) return true;
   ssize_t written = send(to->fd, buffer, (size_t)received, MSG_NOSIGNAL);
-  if (written < 0 && !survives_write(to)) return false;
-  if (to->is_reset) return true;
+  if (written < 0 && !would_block()) return survives_failure(to);
   size_t done = written < 0 ? 0 : (size_t)written;
   return done == (size_t)received || keep(to, buffer + done, (size_t)received - done);
 }
