@@ -9,7 +9,7 @@ import { exchange } from './exchange.ts';
 import type { Listening } from './exchange.ts';
 import { openReferenceProxy } from './reference-proxies.ts';
 import type { ReferenceProxy } from './reference-proxies.ts';
-import { inSession, isPartOf, isStartOf, problemsOfAnswers, readingOf } from './readings.ts';
+import { inSession, isStartOf, leavingOut, problemsOfAnswers, readingOf } from './readings.ts';
 import type { Reading } from './readings.ts';
 import type { RecordingBackend } from './recording-backend.ts';
 import { piecesOf, requestStream } from './request-streams.ts';
@@ -111,9 +111,11 @@ async function differences(lane: number, pieces: readonly string[], waitMs: numb
     ),
   );
   if (!own) return [];
-  const isWithin = own.received.includes('HTTP/1.1 417 ') ? isPartOf : isStartOf;
-  const isDifferent = others.some((each) => !isWithin(own.readings, each.readings) && !isRejection(each, own.readings));
-  const isRejected = others.every((each) => !isWithin(own.readings, each.readings));
+  const isWithin = (each: Outcome) => expected(each, own).some((readings) => isStartOf(own.readings, readings));
+  const isDifferent = others.some((each) => !isWithin(each) && !isRejection(each, own));
+  // If the references reject different requests, neither shows whether the requests after them are valid.
+  const isSameRejection = new Set(others.map(({ readings }) => readings.length)).size === 1;
+  const isRejected = !others.some(isWithin) && isSameRejection;
   const problems = [...own.problems, ...problemsOfAnswers(own.received, own.requests, attempt)];
   if (!isDifferent && !isRejected && problems.length === 0) return [];
   const summary = (readings: readonly Reading[], answer: string) => `${JSON.stringify(readings)} (${statuses(answer)})`;
@@ -127,12 +129,21 @@ async function differences(lane: number, pieces: readonly string[], waitMs: numb
 }
 
 /**
+ * What the backend of the proxy should read, by a reference. The proxy rejects requests with an unknown expectation (417) and
+ * continues after them; the references forward these requests.
+ */
+function expected(reference: Outcome, own: Outcome): (readonly Reading[])[] {
+  return leavingOut(reference.readings, own.received.split('HTTP/1.1 417 ').length - 1);
+}
+
+/**
  * Whether a reference agrees up to a request that it rejects. Each reference rejects requests that the other accepts, such as a tab
  * after a length, so both are needed.
  */
-function isRejection({ readings, received, isClosed }: Outcome, own: readonly Reading[]): boolean {
+function isRejection(reference: Outcome, own: Outcome): boolean {
   // The answer of a proxy that closes the connection at once may be lost.
-  return isStartOf(readings, own) && (isClosed || /HTTP\/1\.1 [45]\d\d /.test(received));
+  const rejects = reference.isClosed || /HTTP\/1\.1 [45]\d\d /.test(reference.received);
+  return rejects && expected(reference, own).some((readings) => isStartOf(readings, own.readings));
 }
 
 interface Outcome {

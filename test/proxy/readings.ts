@@ -34,11 +34,11 @@ export function isStartOf(some: readonly Reading[], all: readonly Reading[]): bo
   return some.length <= all.length && some.every((each, i) => isSame(each, all[i]));
 }
 
-/** Whether `some` is a subsequence of `all`: a server continues after a request whose expectation it rejects (417). */
-export function isPartOf(some: readonly Reading[], all: readonly Reading[]): boolean {
-  let at = 0;
-  for (const each of all) if (at < some.length && isSame(each, some[at])) at += 1;
-  return at === some.length;
+/** All ways to leave out up to `count` of the readings. */
+export function leavingOut(readings: readonly Reading[], count: number): (readonly Reading[])[] {
+  if (count === 0) return [readings];
+  const shorter = readings.map((_reading, i) => readings.toSpliced(i, 1));
+  return [readings, ...shorter.flatMap((each) => leavingOut(each, count - 1))];
 }
 
 /**
