@@ -50,7 +50,7 @@ export function openWorkerMetrics(metrics: Metrics, now: MetricsNow): WorkerMetr
     'Backends that ended, by reason (none: on their own)',
     'reason',
   );
-  const prefetches = group.counter('berth_images_fetched_ahead_total', 'Images to prefetch, by result', 'result');
+  const prefetches = group.counter('berth_image_prefetches_total', 'Images to prefetch, by result', 'result');
   const dockerErrors = group.counter('berth_docker_errors_total', 'Failed calls to the Docker Engine', 'op');
   addGauges(group, now);
   return {

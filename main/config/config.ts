@@ -122,7 +122,7 @@ export const settings = {
     schema: optionalText(
       z.string().regex(domainPattern, 'Use a domain name in lower case, such as sessions.example.com'),
     ),
-    defaultText: 'none; `localhost` on `npm start`',
+    defaultText: 'none; `localhost` on `npm start` if only this machine reaches the proxy',
     help: 'The domain of session URLs by host, `<label>.<domain>`, with the scheme and the port of the proxy’s URL. Its wildcard name and certificate must lead to the proxy, see [session URLs](session-urls.md).',
   },
   urlForm: {
@@ -134,7 +134,7 @@ export const settings = {
   behindLoadBalancer: {
     variable: 'BERTH_BEHIND_LOAD_BALANCER',
     schema: yesOrNo(false),
-    help: 'Whether a TLS proxy or load balancer in front of proxy and registry sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and the registry identifies clients by them. `no`: they are dropped as forged.',
+    help: 'Whether a TLS proxy or load balancer in front of API, registry and proxy sets `X-Forwarded-*`. `yes`: the proxy keeps these headers, and API and registry identify clients by them. `no`: they are dropped as forged.',
   },
   ...tlsSettings,
   ...proxySettings,

@@ -108,7 +108,7 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
 
   test('Caddy does not reach the stores', async () => {
     const { services } = await read();
-    expect(Object.keys(services['caddy']?.networks ?? {})).toEqual(['rooms']);
+    expect(Object.keys(services['caddy']?.networks ?? {})).toEqual(['components']);
     expect(Object.keys(services['mongodb']?.networks ?? {})).toEqual(['stores']);
   });
 
@@ -120,6 +120,8 @@ describe.skipIf(program === undefined)(`docker-compose.yml${program ? '' : ` (sk
       const config = loadConfig({ ...Object.fromEntries(environment), ...urls });
       expect(services[name]?.command).toEqual(['serve', '--roles', name]);
       expect(() => assertShared(config, parseRoles(name))).not.toThrow();
+      // Caddy is in front of all components that clients reach.
+      expect(config.behindLoadBalancer).toBe(name !== 'worker');
     }
   });
 

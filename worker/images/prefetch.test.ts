@@ -80,7 +80,7 @@ describe.skipIf(why !== undefined)(`prefetching on a real engine ${why ?? ''}`, 
 
   async function untilCounted(result: PrefetchResult, count = 1): Promise<void> {
     await eventually(async () =>
-      (await metric('berth_images_fetched_ahead_total', `result="${result}"`)) === count ? true : undefined,
+      (await metric('berth_image_prefetches_total', `result="${result}"`)) === count ? true : undefined,
     );
   }
 
