@@ -52,7 +52,7 @@ export const generations = {
   earliest: {
     prefix: '',
     words: v1Words,
-    reservedVariables: ['PORT', 'PLATFORM_NAME', 'PLATFORM_URL', 'PLATFORM_SERVICE'],
+    reservedVariables: [...sessionVariables, 'PLATFORM_NAME', 'PLATFORM_URL', 'PLATFORM_SERVICE'],
     onReservedVariable: 'override',
   },
 } as const satisfies Readonly<Record<string, Generation>>;

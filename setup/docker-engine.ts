@@ -69,7 +69,10 @@ export async function pingEngine(host: string): Promise<Ping> {
 }
 
 async function installAndStart(options: DockerEngineOptions): Promise<DockerEngine> {
-  if (process.platform !== 'linux') return no('No Docker Engine runs here: start Docker Desktop, then start again');
+  if (process.platform !== 'linux')
+    return no(
+      'Berth runs on Linux only, because it must reach the addresses of containers: use a Linux machine or a virtual machine',
+    );
   const installed = (await findProgram('dockerd')) !== undefined;
   if (process.getuid?.() !== 0) {
     return no(

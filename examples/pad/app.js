@@ -8,7 +8,7 @@ import { isPersistent, load, save } from './saved-drawing.js';
 /** The longest time between saves, so that at most this much is lost if the container is killed. */
 const saveEveryMs = 5_000;
 
-/** A client that misses a ping is disconnected. A client that vanished would otherwise keep the backend running forever. */
+/** A client that misses a ping is disconnected, so that the others no longer see the cursor of a client that has vanished. */
 const pingEveryMs = 30_000;
 
 /** The longest message is a stroke of a few hundred points. */
