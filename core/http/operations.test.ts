@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { get } from 'node:http';
 import type { IncomingMessage } from 'node:http';
-import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { outerAddress } from '../../test/kit/machine/outer-address.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { newGatedServer } from './gated-server.ts';
 import { listen } from './listener.ts';
@@ -12,10 +12,7 @@ import { operationsHandler } from './operations.ts';
 
 const token = 'a-token-of-32-characters-or-more';
 
-/** An address of this machine that is not its loopback: a request to it looks like one from another machine. */
-const outside = Object.values(networkInterfaces())
-  .flatMap((addresses) => addresses ?? [])
-  .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+const outside = outerAddress();
 
 let listener: Listener;
 let isReady: boolean;

@@ -1,6 +1,5 @@
 /** A certificate for an address, and the authority that signed it, which no client trusts by default. */
 import { copyFile, mkdir, readFile } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificate } from '../kit/machine/certificate.ts';
 
@@ -22,13 +21,4 @@ export async function certificateFor(folder: string, address: string): Promise<C
   await copyFile(join(folder, 'ca.pem'), authority);
   const [key, cert] = [await readFile(join(folder, 'server.key')), await readFile(join(folder, 'server.pem'))];
   return { key, cert, authority, authorityFolder };
-}
-
-/**
- * An address of this machine besides loopback, or `undefined` if there is none. Docker and crane accept untrusted certificates
- * from a registry on loopback.
- */
-export function outerAddress(): string | undefined {
-  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return all.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 }

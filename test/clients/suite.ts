@@ -8,7 +8,7 @@ import { services } from '../../model/service.ts';
 import { sharedServersVariable } from '../kit/servers/drivers.ts';
 import { testMongo } from '../kit/servers/mongodb.ts';
 import type { TestDatabase } from '../kit/servers/mongodb.ts';
-import { outerAddress } from './certificate.ts';
+import { outerAddress } from '../kit/machine/outer-address.ts';
 import type { ClientKind, TestedClient } from './client.ts';
 import { largeBytes, writeLayouts } from './layout.ts';
 import type { LayoutTag, Layouts } from './layout.ts';

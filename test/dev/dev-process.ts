@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import type { DevEvent } from '../../main/dev/report.ts';
 import { freeze } from '../kit/machine/frozen-process.ts';
 import { PseudoTerminal } from '../kit/machine/pseudo-terminal.ts';
+import { untilOutput } from '../kit/machine/until-output.ts';
 
 const entry = join(import.meta.dirname, '../../main/berth.ts');
 
@@ -62,16 +63,13 @@ export class DevProcess {
     name: Name,
     { after = 0, matches = () => true }: { after?: number; matches?: (event: EventOf<Name>) => boolean } = {},
   ): Promise<EventOf<Name>> {
-    for (;;) {
-      const found = this.events
-        .slice(after)
-        .find((each): each is EventOf<Name> => each.event === name && matches(each as EventOf<Name>));
-      if (found) return found;
-      if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
-        throw new Error(`No event "${name}" before the end: ${this.#stderr}`);
-      }
-      await Promise.race([new Promise<void>((resolve) => (this.#onEvent = resolve)), this.ended]);
-    }
+    const isWanted = (each: DevEvent): each is EventOf<Name> => each.event === name && matches(each as EventOf<Name>);
+    const found = await untilOutput(() => this.events.slice(after).find(isWanted), {
+      onNext: (call) => (this.#onEvent = call),
+      ended: this.ended,
+    });
+    if (found) return found;
+    throw new Error(`No event "${name}" before the end: ${this.#stderr}`);
   }
 
   /** Freezes it until the returned function is called. */

@@ -8,7 +8,7 @@ import { secondsIn } from './projects.ts';
  * One project after another, because a vitest worker runs the next file only if it belongs to the same project. A new worker costs
  * a second of CPU time. Projects with short files are last.
  */
-const projects = ['e2e', 'docker', 'docker-other', 'drivers'];
+const projects = ['e2e', 'docker', 'docker-other', 'drivers', 'drivers-apart'];
 
 /** Sorts by the durations that files declare, and then by name, so that every run has the same order. */
 export class LongestFirst extends BaseSequencer {

@@ -87,6 +87,7 @@ test.each([
 
 test('no client can send headers of the platform as trailers, or in the extensions of chunks', async () => {
   const trailers = [...spellings, 'Host', 'Content-Length', 'Transfer-Encoding', 'X-Forwarded-For', 'Cookie'];
+  let forwarded = 0;
   for (const name of trailers) {
     const body = `3;x-verified-username=mallory\r\nabc\r\n0\r\n${name}: ${name === 'Content-Length' ? '0' : 'mallory'}\r\n\r\n`;
     session.backendServer.clear();
@@ -97,10 +98,12 @@ test('no client can send headers of the platform as trailers, or in the extensio
     });
     expect(session.backendServer.problems).toEqual([]);
     for (const request of session.backendServer.requests) {
+      forwarded += 1;
       expectVerified(request);
       expect([name, JSON.stringify(request)]).toEqual([name, expect.not.stringContaining('mallory')]);
     }
   }
+  expect(forwarded).toBeGreaterThan(trailers.length / 2);
 });
 
 const pat = 'berth_pat_0123456789';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { commandFor } from '../run/outcome.ts';
+import { commandFor } from './outcome.ts';
 
 test('the command that repeats a failed test contains its exact name, quoted for the shell', () => {
   const name = "it's [odd] > fails + more (5)";

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { runBerth } from '../kit/platform/berth-command.ts';
+import { storedBlobs } from '../kit/platform/berth-command.ts';
 import { testDrivers } from '../kit/servers/drivers.ts';
 import type { TestDrivers } from '../kit/servers/drivers.ts';
 import { startPlatform } from '../kit/platform/platform.ts';
@@ -136,7 +136,7 @@ for (const drivers of testDrivers()) {
         const seen = async () =>
           await Promise.all(services.map(async (service) => await clients[0]?.count(shared, service)));
         await expect.poll(seen, { timeout: 60_000, interval: 250 }).toEqual(services.map(() => 0));
-        await expect.poll(async () => await verifiedBlobs(platform), { timeout: 60_000, interval: 1_000 }).toBe(0);
+        await expect.poll(async () => await storedBlobs(platform), { timeout: 60_000, interval: 1_000 }).toBe(0);
       },
     );
   });
@@ -159,10 +159,4 @@ async function metric(platform: TestPlatform, pattern: RegExp): Promise<number> 
     names.map(async (name) => await (await fetch(`${platform.announcedBy(name).operations_url}/metrics`)).text()),
   );
   return texts.reduce((sum, text) => sum + Number(pattern.exec(text)?.[1] ?? 0), 0);
-}
-
-/** How many blobs are stored. */
-async function verifiedBlobs(platform: TestPlatform): Promise<number> {
-  const { lines } = await runBerth(platform, 'verify');
-  return Number(lines.at(-1)?.['blobs']);
 }

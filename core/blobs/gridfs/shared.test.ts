@@ -1,11 +1,12 @@
 /** Several processes that use the same blobs, some of which die. */
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { GridFSBucket, MongoClient } from 'mongodb';
 import type { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { bytesOf, copied } from '../../../test/kit/registry/byte-source.ts';
+import { sha256 } from '../../../test/kit/registry/digests.ts';
 import { runUntilKilled } from '../../../test/crash/killed-child.ts';
 import { describeOnMongo } from '../../../test/kit/servers/mongodb-tests.ts';
 import { testMongo } from '../../../test/kit/servers/mongodb.ts';
@@ -41,12 +42,12 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       const part = bytes.subarray(offset, offset + count);
       offset = await (i % 2 ? one : other).appendUpload('one', offset, bytesOf(part));
       expect(await other.statUpload('one')).toMatchObject({ sizeBytes: offset });
-      const digest = digestOf(bytes.subarray(0, offset));
+      const digest = sha256(bytes.subarray(0, offset));
       expect(await one.digestUpload('one', 'sha256')).toStrictEqual({ sizeBytes: offset, digest });
     }
-    await other.publishUpload('one', digestOf(bytes));
-    expect(await one.stat(digestOf(bytes))).toMatchObject({ sizeBytes: 12_345 });
-    expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+    await other.publishUpload('one', sha256(bytes));
+    expect(await one.stat(sha256(bytes))).toMatchObject({ sizeBytes: 12_345 });
+    expect(await buffer((await one.read(sha256(bytes))) as Readable)).toStrictEqual(bytes);
   });
 
   test('Only one process at a time appends to an upload', async () => {
@@ -73,9 +74,9 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using other = await open(database);
     const bytes = randomBytes(5_500);
     await Promise.all(Array.from({ length: 8 }, async (_, i) => await publish(i % 2 ? one : other, bytes)));
-    expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+    expect(await buffer((await one.read(sha256(bytes))) as Readable)).toStrictEqual(bytes);
     await emptyTrash(layout, { graceMs: -1_000, log, signal: AbortSignal.timeout(60_000) });
-    expect(await buffer((await one.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+    expect(await buffer((await one.read(sha256(bytes))) as Readable)).toStrictEqual(bytes);
     expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 6 });
   });
 
@@ -102,8 +103,8 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     hang.resolve();
     await expect(append).rejects.toMatchObject({ name: 'BlobsError', code: 'upload-busy' });
     const whole = Buffer.concat([Buffer.alloc(1_500, 'a'), rest]);
-    await quick.publishUpload('one', digestOf(whole));
-    expect(await buffer((await quick.read(digestOf(whole))) as Readable)).toStrictEqual(whole);
+    await quick.publishUpload('one', sha256(whole));
+    expect(await buffer((await quick.read(sha256(whole))) as Readable)).toStrictEqual(whole);
   });
 
   test('The bytes of deleted blobs are removed later, those of a file with a name never', async () => {
@@ -116,17 +117,17 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await publish(blobs, deleted);
     await blobs.createUpload('gone');
     await blobs.appendUpload('gone', 0, bytesOf(deleted));
-    const reading = (await blobs.read(digestOf(deleted))) as Readable;
-    await blobs.delete(digestOf(deleted));
+    const reading = (await blobs.read(sha256(deleted))) as Readable;
+    await blobs.delete(sha256(deleted));
     await blobs.deleteUpload('gone');
     // As a crash between two steps leaves it: in the trash, and still named.
-    await scheduleDeletion(layout, ((await layout.digests.findOne({ _id: digestOf(kept) })) as BlobRecord).file);
+    await scheduleDeletion(layout, ((await layout.digests.findOne({ _id: sha256(kept) })) as BlobRecord).file);
     const signal = AbortSignal.timeout(60_000);
     expect(await emptyTrash(layout, { graceMs: 60_000, log, signal })).toBe(0);
     expect(await buffer(reading)).toStrictEqual(deleted);
     expect(await emptyTrash(layout, { graceMs: -1_000, log, signal })).toBe(2);
     expect(await counts(layout)).toStrictEqual({ digests: 1, uploads: 0, trash: 0, files: 1, chunks: 3 });
-    expect(await buffer((await blobs.read(digestOf(kept))) as Readable)).toStrictEqual(kept);
+    expect(await buffer((await blobs.read(sha256(kept))) as Readable)).toStrictEqual(kept);
   });
 
   test('An upload that was published before a crash does not exist', async () => {
@@ -143,11 +144,11 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       await blobs.createUpload('one');
       await blobs.appendUpload('one', 0, bytesOf(bytes));
       const upload = await layout.uploads.findOne({ _id: 'one' });
-      await blobs.publishUpload('one', digestOf(bytes));
-      await layout.uploads.insertOne({ ...(upload as NonNullable<typeof upload>), publishing: digestOf(bytes) });
+      await blobs.publishUpload('one', sha256(bytes));
+      await layout.uploads.insertOne({ ...(upload as NonNullable<typeof upload>), publishing: sha256(bytes) });
       await look();
       expect(await layout.uploads.countDocuments({})).toBe(0);
-      expect(await blobs.delete(digestOf(bytes))).toBe(true);
+      expect(await blobs.delete(sha256(bytes))).toBe(true);
     }
   });
 
@@ -160,7 +161,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     await using near = await openGridFsBlobs({ hashing, url, database: database.database, log, cache });
     await using other = await openGridFsBlobs({ hashing, url, database: database.database, log });
     const bytes = randomBytes(1024 * 1024 + 17);
-    const digest = digestOf(bytes);
+    const digest = sha256(bytes);
     const copies = async () => (await namesIn(folder.path)).filter((name) => !name.endsWith('.part'));
     const pull = async (): Promise<Buffer> => {
       await using blob = (await near.open(digest)) as OpenBlob;
@@ -184,7 +185,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
     const bytes = randomBytes(3_333);
     await publish(blobs, bytes);
     const bucket = new GridFSBucket(client.db(database.database), { bucketName: 'blobs' });
-    expect(await buffer(bucket.openDownloadStreamByName(digestOf(bytes)))).toStrictEqual(bytes);
+    expect(await buffer(bucket.openDownloadStreamByName(sha256(bytes)))).toStrictEqual(bytes);
   });
 
   test('After kill -9, GridFS has every published blob and no incomplete one, and continues the uploads', async () => {
@@ -198,7 +199,7 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
       await using blobs = await open(database);
       const listed = new Set<string>();
       for await (const digest of blobs.list()) {
-        expect(digestOf(await buffer((await blobs.read(digest)) as Readable))).toBe(digest);
+        expect(sha256(await buffer((await blobs.read(digest)) as Readable))).toBe(digest);
         listed.add(digest);
       }
       expect([...published].filter((digest) => !listed.has(digest))).toStrictEqual([]);
@@ -211,8 +212,8 @@ await describeOnMongo('GridFS, shared', testMongo, (mongo) => {
         expect(before).toHaveLength(sizeBytes);
         const bytes = Buffer.concat([before, randomBytes(100_000)]);
         await blobs.appendUpload(uploadId, sizeBytes, bytesOf(bytes.subarray(sizeBytes)));
-        await blobs.publishUpload(uploadId, digestOf(bytes));
-        expect(await buffer((await blobs.read(digestOf(bytes))) as Readable)).toStrictEqual(bytes);
+        await blobs.publishUpload(uploadId, sha256(bytes));
+        expect(await buffer((await blobs.read(sha256(bytes))) as Readable)).toStrictEqual(bytes);
       }
     }
   });
@@ -242,11 +243,7 @@ async function publish(blobs: Blobs, bytes: Uint8Array): Promise<void> {
   const uploadId = randomUUID();
   await blobs.createUpload(uploadId);
   await blobs.appendUpload(uploadId, 0, bytesOf(bytes));
-  await blobs.publishUpload(uploadId, digestOf(bytes));
-}
-
-function digestOf(bytes: Uint8Array): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+  await blobs.publishUpload(uploadId, sha256(bytes));
 }
 
 /** The names of all files in a folder and its subfolders. */

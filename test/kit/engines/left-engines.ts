@@ -22,9 +22,15 @@ export async function removeLeftEngines(folder: string): Promise<void> {
 async function kill(pidFile: string, engine: string): Promise<void> {
   const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'));
   const isRunning = async () => (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(engine);
-  if (pid === 0 || !(await isRunning())) return;
-  process.kill(pid, 'SIGKILL');
-  while (await isRunning()) await delay(10);
+  if (pid === 0) return;
+  while (await isRunning()) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      return; // It has ended.
+    }
+    await delay(10);
+  }
 }
 
 /** The bridge of an engine, and those of its networks, as the file in which it stores networks names them. */

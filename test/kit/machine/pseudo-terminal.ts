@@ -5,6 +5,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import xterm from '@xterm/headless';
 import { runCommand } from '../../../setup/command.ts';
 import { inTerminal, quoted } from './running-program.ts';
+import { untilOutput } from './until-output.ts';
 
 interface TerminalOptions {
   readonly cwd: string;
@@ -62,12 +63,12 @@ export class PseudoTerminal {
 
   /** Waits until the terminal shows a pattern, and returns the first group. */
   async shows(pattern: RegExp): Promise<string> {
-    for (;;) {
-      const found = pattern.exec(this.text);
-      if (found) return found[1] ?? '';
-      if (this.#child.exitCode !== null) throw new Error(`Ended without ${String(pattern)}:\n${this.text}`);
-      await Promise.race([new Promise<void>((resolve) => (this.#onChange = resolve)), this.ended]);
-    }
+    const match = await untilOutput(() => pattern.exec(this.text) ?? undefined, {
+      onNext: (call) => (this.#onChange = call),
+      ended: this.ended,
+    });
+    if (match) return match[1] ?? '';
+    throw new Error(`Ended without ${String(pattern)}:\n${this.text}`);
   }
 
   press(keys: string): void {

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
+import { untilOutput } from './until-output.ts';
 
 export interface ProgramResult {
   readonly code: number | null;
@@ -54,14 +55,13 @@ export class RunningProgram {
 
   /** Waits until the output of both streams matches, and returns the first group. Throws if the program ends before. */
   async output(pattern: RegExp): Promise<string> {
-    for (;;) {
-      const text = this.#text();
-      const match = pattern.exec(text);
-      if (match) return match[1] ?? '';
-      if (this.#child.exitCode !== null)
-        throw new Error(`Exited with ${this.#child.exitCode}, no ${String(pattern)} in: ${text}`);
-      await Promise.race([new Promise<void>((resolve) => (this.#onData = resolve)), this.done]);
-    }
+    const match = await untilOutput(() => pattern.exec(this.#text()) ?? undefined, {
+      onNext: (call) => (this.#onData = call),
+      ended: this.done,
+    });
+    if (match) return match[1] ?? '';
+    const { exitCode, signalCode } = this.#child;
+    throw new Error(`Ended with ${exitCode ?? signalCode}, no ${String(pattern)} in: ${this.#text()}`);
   }
 
   /** Waits for the end, and returns the output of both streams. Throws with it if the program fails. */

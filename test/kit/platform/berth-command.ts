@@ -21,6 +21,12 @@ export async function runBerth(platform: Pick<TestPlatform, 'environment'>, ...a
   return { ...done, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 }
 
+/** The number of stored blobs, which `berth verify` counts. */
+export async function storedBlobs(platform: Pick<TestPlatform, 'environment'>): Promise<number> {
+  const { lines } = await runBerth(platform, 'verify');
+  return Number(lines.at(-1)?.['blobs']);
+}
+
 /** Runs a command of `berth` on a platform's data, without `--json`. */
 export async function runPlainBerth(
   platform: Pick<TestPlatform, 'environment'>,
