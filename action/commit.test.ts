@@ -44,6 +44,11 @@ test('the commit of a pull request has its branch, and not the message of anothe
   expect(await currentCommit(pull, signal)).toMatchObject({ branch: 'circles', message: '' });
 });
 
+test('a tag is not a branch', async () => {
+  const tag = { ...env, GITHUB_REF_TYPE: 'tag', GITHUB_REF_NAME: 'v1.2' };
+  expect(commitLabels(await currentCommit(tag, signal))).not.toHaveProperty('branch');
+});
+
 test('without git and an event, unknown values have no label', async () => {
   expect(commitLabels(await currentCommit({ PATH: '/nowhere', GITHUB_SHA: hash }, signal))).toEqual({
     hash,

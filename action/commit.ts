@@ -21,7 +21,7 @@ export async function currentCommit(env: Environment, signal: AbortSignal): Prom
   return {
     hash,
     // For a pull request, GITHUB_REF_NAME names a merge, such as 7/merge.
-    branch: env['GITHUB_HEAD_REF'] || env['GITHUB_REF_NAME'] || '',
+    branch: env['GITHUB_HEAD_REF'] || (env['GITHUB_REF_TYPE'] === 'tag' ? '' : env['GITHUB_REF_NAME']) || '',
     repository,
     message: messageOfEvent(env, hash) ?? (await messageOfGit(env, hash, signal)),
     source: repository === '' ? '' : `${env['GITHUB_SERVER_URL'] ?? 'https://github.com'}/${repository}`,

@@ -17,7 +17,7 @@ export interface Job {
   readonly signal: AbortSignal;
 }
 
-/** Trades the ID token of the job for a deploy token, which allows all that the inputs need. Both are masked. */
+/** Exchanges the ID token of the job for a deploy token, which allows all that the inputs need. Both are masked. */
 export async function deployToken(inputs: Inputs, { env, workflow, signal }: Job): Promise<DeployToken> {
   const { host, account } = inputs;
   const url = env['ACTIONS_ID_TOKEN_REQUEST_URL'];

@@ -17,6 +17,11 @@ import type { Api } from './dependencies.ts';
 /** How long a client should wait before it retries when a component is unavailable or overloaded. */
 const retryAfterSeconds = 2;
 
+/** The seconds after which a client may retry a request that was answered with 429 or 503. */
+export function retryAfterOf(error: unknown): number {
+  return (error instanceof ApiError ? error.retryAfterSeconds : undefined) ?? retryAfterSeconds;
+}
+
 /** Answers a request that failed. An unexpected error is logged with the ID of the request, and the response contains only the ID. */
 export async function answerError(
   { log, openRequests }: Pick<Api, 'log' | 'openRequests'>,
@@ -33,8 +38,7 @@ export async function answerError(
   }
   if (status === 401) response.setHeader('www-authenticate', 'Bearer');
   if (status === 503 || status === 429) {
-    const known = error instanceof ApiError ? error.retryAfterSeconds : undefined;
-    response.setHeader('retry-after', known ?? retryAfterSeconds);
+    response.setHeader('retry-after', retryAfterOf(error));
   }
   const answer = jsonAnswer(status, { error: { code, message, status, id } });
   await answerEarly({ request, response }, answer, openRequests.closing);
@@ -61,7 +65,8 @@ interface Explanation {
   readonly message: string;
 }
 
-function explain(error: unknown): Explanation {
+/** The code and the message of the answer to a request that failed. */
+export function explain(error: unknown): Explanation {
   if (error instanceof ApiError) return { code: error.code, message: error.message };
   if (error instanceof ZodError) return { code: 'BadRequest', message: describeProblems(error) };
   if (error instanceof StoreError && error.code === 'unavailable') {

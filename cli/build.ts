@@ -29,7 +29,7 @@ async function packageJson(): Promise<object> {
   return {
     name: 'berth-cli',
     version,
-    description: 'Command line of Berth: push container images, connect to session backends, and look after them',
+    description: 'Command line of Berth: push container images, connect to session backends, and manage them',
     license,
     type: 'module',
     bin: { berth: 'berth.mjs' },

@@ -30,7 +30,7 @@ interface Entry {
 
 export function newProgram(session: Session): CommandUnknownOpts {
   const program = new Command('berth')
-    .description('Push container images, connect to session backends, and look after them')
+    .description('Push container images, connect to session backends, and manage them')
     .version(version, '-V, --version', 'print the version')
     .option('--json', 'print data as JSON; streams as one JSON object a line')
     .option('--host <url>', 'the platform (BERTH_HOST; default: the platform of the last log-in)')

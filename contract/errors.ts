@@ -8,8 +8,11 @@ interface ErrorEntry {
 
 export const serviceErrors = {
   BadRequest: { status: 400, when: 'The body, a parameter or the path is invalid for the endpoint' },
-  Unauthorized: { status: 401, when: 'The access token is missing, malformed, unknown, expired or revoked' },
-  Forbidden: { status: 403, when: 'The access token is valid and lacks the scope' },
+  Unauthorized: { status: 401, when: 'The access token, the password or the ID token is missing or not valid' },
+  Forbidden: {
+    status: 403,
+    when: 'The caller lacks the scope or the role, the code is wrong, no trust rule allows the deployment, or a page of another site sent the request',
+  },
   QuotaExceeded: { status: 403, when: 'The account has used up its storage quota' },
   NotFound: { status: 404, when: 'There is no such path' },
   AccountNotFound: { status: 404, when: 'The account does not exist or is not visible to the access token' },
@@ -39,7 +42,10 @@ export const serviceErrors = {
   LastOwner: { status: 409, when: 'The account would be left without an owner' },
   NoImage: { status: 409, when: 'The service has no image yet' },
   BackendNotRunning: { status: 409, when: 'The backend has ended' },
-  MountsDisabled: { status: 409, when: 'The request asks for a mount and the platform has no mount folder configured' },
+  MountsDisabled: {
+    status: 409,
+    when: 'The request asks for a mount, and mounts are disabled (`BERTH_MOUNT_FOLDER=off`)',
+  },
   PayloadTooLarge: { status: 413, when: 'The body is larger than the endpoint accepts' },
   UnsupportedMediaType: { status: 415, when: 'The endpoint does not accept the content type of the body' },
   MisdirectedRequest: { status: 421, when: 'The request names the host of a session instead of the host of the API' },

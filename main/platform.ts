@@ -120,8 +120,8 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   if (config.blobs === 'gridfs') fitHeapToBuffers();
   opening.use(systemClock.after(collectAfterMs, collectStart));
 
-  // Closed from last to first; if one part fails, the others are still closed. `opening` closes last, in this order: worker, registry,
-  // their listeners, queue and bus, store.
+  // Closed from last to first; if one part fails, the others are still closed. `opening` closes last, in this order: worker, queue,
+  // registry, the listeners, bus, store.
   const owned = new AsyncDisposableStack();
   owned.use(opening.move());
   if (listeners.api) owned.use(listeners.api);

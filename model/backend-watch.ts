@@ -9,7 +9,7 @@ import type { Backend } from './backend.ts';
 
 export interface BackendWatch extends AsyncDisposable {
   /**
-   * Yields the backend now and after every change, until it has ended or `signal` aborts, which ends the sequence without an error.
+   * Yields the backend now and after every change of its status or its start problem, until it has ended or `signal` aborts, which ends the sequence without an error.
    * Yields nothing if there is no such backend. Throws `StoreError` if the store cannot be read.
    */
   follow(backend: string, signal: AbortSignal): AsyncGenerator<Backend, void, void>;
@@ -55,9 +55,10 @@ export async function openBackendWatch({ store, bus, clock, pollEveryMs }: Backe
     const backend = join(id, follower);
     try {
       let latest = await backend.read();
-      for (let seen = 0; latest && !signal.aborted; latest = await follower.next()) {
-        if (latest.history.length > seen) yield latest;
-        seen = Math.max(seen, latest.history.length);
+      for (let seen: Backend | undefined; latest && !signal.aborted; latest = await follower.next()) {
+        if (!isChanged(latest, seen)) continue;
+        seen = latest;
+        yield latest;
         if (!latest.live) return;
       }
     } finally {
@@ -66,6 +67,12 @@ export async function openBackendWatch({ store, bus, clock, pollEveryMs }: Backe
   }
 
   return { follow, [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose]() };
+}
+
+/** Whether a backend has a new status, or a new problem with its status, since it was last seen. */
+function isChanged(latest: Backend, seen: Backend | undefined): boolean {
+  const more = latest.history.length - (seen?.history.length ?? 0);
+  return more > 0 || (more === 0 && latest.startProblem !== seen?.startProblem);
 }
 
 /** A backend with followers. One read after a change serves all of them. */

@@ -38,7 +38,7 @@ export async function ensureDockerEngine(options: DockerEngineOptions): Promise<
   const host = named || (await contextHost()) || defaultHost;
   if (!host.startsWith('unix://')) {
     return no(
-      `DOCKER_HOST is ${host}, but backends run on this machine only: set it to the unix:// socket of an engine on this machine`,
+      `The current docker context uses ${host}, but backends run on this machine only: set DOCKER_HOST to the unix:// socket of an engine on this machine`,
     );
   }
   const ping = await pingEngine(host);

@@ -82,7 +82,7 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
   const sample = await startSample({ platform, config, engine, terminal, signal: interrupted.signal });
   if (interrupted.signal.aborted) return signalExitCode(await stopped);
   flushCompileCache();
-  const result = { platform, sample };
+  const result = { platform, sample, hasMounts: config.mountFolder !== 'off' };
   terminal.print(summaryForPeople(result, terminal));
   if (options.json) process.stdout.write(`${summaryForPrograms(result)}\n`);
   await stopped;

@@ -20,9 +20,9 @@ const platform: ShownPlatform = {
   worker: { running: true },
 };
 
-function summaryOn(isTTY: boolean): string {
+function summaryOn(isTTY: boolean, hasMounts = true): string {
   const stream = Object.assign(new PassThrough(), { isTTY, columns: 120 }) as unknown as WriteStream;
-  return summaryForPeople({ platform, sample: { url, plainUrl } }, openTerminal(stream));
+  return summaryForPeople({ platform, hasMounts, sample: { url, plainUrl } }, openTerminal(stream));
 }
 
 test('a terminal shows the URL of the session, and the access token once', () => {
@@ -38,13 +38,17 @@ test('a redirected log contains no secrets, but the commands that print them', (
   expect(text).toContain('in /srv/.berth/token\n');
   expect(text).toContain('/setup with the code in /srv/.berth/setup-code');
   expect(text).toContain('"key":"welcome"');
+  expect(text).toContain('"mount":true');
+  expect(summaryOn(false, false)).not.toContain('mount');
   expect(text).toContain('Bearer $(cat /srv/.berth/token)');
 });
 
 test('programs get the URL for every client, and also the URL for browsers', () => {
-  const { sample_url, sample_host_url } = JSON.parse(summaryForPrograms({ platform, sample: { url, plainUrl } }));
+  const { sample_url, sample_host_url } = JSON.parse(
+    summaryForPrograms({ platform, hasMounts: true, sample: { url, plainUrl } }),
+  );
   expect([sample_url, sample_host_url]).toEqual([plainUrl, url]);
-  const same = JSON.parse(summaryForPrograms({ platform, sample: { url: plainUrl, plainUrl } }));
+  const same = JSON.parse(summaryForPrograms({ platform, hasMounts: true, sample: { url: plainUrl, plainUrl } }));
   expect(same).toMatchObject({ sample_url: plainUrl });
   expect(same).not.toHaveProperty('sample_host_url');
 });

@@ -11,6 +11,8 @@ export const sampleKey = 'welcome';
 
 export interface Result {
   readonly platform: ShownPlatform;
+  /** Whether backends may have mounts. */
+  readonly hasMounts: boolean;
   /** The connection URLs of the sample application, or the reason why there are none. */
   readonly sample: SampleUrls | { readonly problem: string };
 }
@@ -44,7 +46,8 @@ export function summaryForPrograms({ platform, sample }: Result): string {
  * The addresses, and commands to try next. Without a terminal the text contains no secrets (the session URL contains a token), but
  * the commands that print them.
  */
-export function summaryForPeople({ platform, sample }: Result, terminal: Terminal): string {
+export function summaryForPeople(result: Result, terminal: Terminal): string {
+  const { platform, sample } = result;
   const { urls, account } = platform;
   const { bold, faint } = terminal;
   const sections = [
@@ -58,7 +61,7 @@ export function summaryForPeople({ platform, sample }: Result, terminal: Termina
       `${faint('Token')}      in ${account.tokenFile}${shownToken(account, terminal)}`,
       ...shownSetup(platform, terminal),
     ].join('\n'),
-    ...('url' in sample ? [connectCommands(platform, terminal), pushCommands(platform, terminal)] : []),
+    ...('url' in sample ? [connectCommands(result, terminal), pushCommands(platform, terminal)] : []),
     faint(`Ctrl-C stops Berth. Sessions keep running, and the next start adopts them.`),
   ];
   return `\n${sections.join('\n\n')}\n`;
@@ -85,19 +88,20 @@ function openSample({ url, plainUrl }: SampleUrls, { isInteractive, bold, faint 
   ].join('\n');
 }
 
-function connectCommands(platform: ShownPlatform, { isInteractive, faint }: Terminal): string {
+function connectCommands(result: Result, { isInteractive, faint }: Terminal): string {
   return [
-    ...(isInteractive ? [] : [faint('The URL of its session:'), connectCommand(platform, sampleKey), '']),
+    ...(isInteractive ? [] : [faint('The URL of its session:'), connectCommand(result, sampleKey), '']),
     faint('A session with another key (the same key returns the same session):'),
-    connectCommand(platform, 'room-2'),
+    connectCommand(result, 'room-2'),
   ].join('\n');
 }
 
-function connectCommand({ urls, account }: ShownPlatform, key: string): string {
+function connectCommand({ platform: { urls, account }, hasMounts }: Result, key: string): string {
+  const mount = hasMounts ? ',"spawn":{"executable":{"mount":true}}' : '';
   return [
     `  curl -X POST ${urls.api}/v2/service/${account.name}/${sampleService}/connect \\`,
     `    -H "Authorization: Bearer $(cat ${shellWord(account.tokenFile)})" -H 'Content-Type: application/json' \\`,
-    `    -d '{"key":"${key}","user":"Ada","spawn":{"executable":{"mount":true}}}'`,
+    `    -d '{"key":"${key}","user":"Ada"${mount}}'`,
   ].join('\n');
 }
 

@@ -1536,7 +1536,7 @@ async function currentCommit(env, signal) {
 	const repository = env["GITHUB_REPOSITORY"] ?? "";
 	return {
 		hash,
-		branch: env["GITHUB_HEAD_REF"] || env["GITHUB_REF_NAME"] || "",
+		branch: env["GITHUB_HEAD_REF"] || (env["GITHUB_REF_TYPE"] === "tag" ? "" : env["GITHUB_REF_NAME"]) || "",
 		repository,
 		message: messageOfEvent(env, hash) ?? await messageOfGit(env, hash, signal),
 		source: repository === "" ? "" : `${env["GITHUB_SERVER_URL"] ?? "https://github.com"}/${repository}`

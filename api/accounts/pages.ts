@@ -15,6 +15,7 @@ import { networkShare } from '../call.ts';
 import { recordedAfterwards } from '../audit.ts';
 import type { AuditedCall } from '../audit.ts';
 import type { Api } from '../dependencies.ts';
+import { explain, retryAfterOf } from '../errors.ts';
 import { confirmCliLogin, openCliLogin } from './cli-logins.ts';
 import { beginSession, checkPassword, endSession } from './log-in.ts';
 import { acceptInvitation, setUpWith } from './sessions.ts';
@@ -138,18 +139,15 @@ async function answerOrExplain(response: Response, work: () => Promise<void>): P
   } catch (error) {
     const problem = problemOf(error);
     if (!problem) throw error;
-    if (error instanceof ApiError && error.retryAfterSeconds)
-      response.setHeader('retry-after', error.retryAfterSeconds);
+    if (problem.status === 429 || problem.status === 503) response.setHeader('retry-after', retryAfterOf(error));
     sendPage(response, problem.status, problemPage(problem.message));
   }
 }
 
 function problemOf(error: unknown): { status: number; message: string } | undefined {
-  if (error instanceof ApiError) return { status: serviceErrors[error.code].status, message: error.message };
-  if (error instanceof BodyError) return { status: 400, message: error.message };
-  if (!(error instanceof ZodError)) return undefined;
-  const [issue] = error.issues;
-  return { status: 400, message: `${issue?.path.join('.') || 'The form'}: ${issue?.message ?? 'Not valid'}` };
+  if (!(error instanceof ApiError || error instanceof BodyError || error instanceof ZodError)) return undefined;
+  const { code, message } = explain(error);
+  return { status: serviceErrors[code].status, message };
 }
 
 function nextOf(value: unknown): string | undefined {

@@ -1,5 +1,5 @@
 /**
- * Deletes expired documents: ended backends, their routes, keys that no backend holds, and dead nodes. All API processes may
+ * Deletes expired documents: ended backends, their routes, keys that no backend holds, dead nodes, and all that has an end. All API processes may
  * do this at the same time, because each deletion checks the document. What belongs to a backend is deleted before the backend, so
  * that after a crash the next pass finds the backend, and through it the rest.
  */
@@ -67,7 +67,7 @@ export class Retention implements AsyncDisposable {
     this.#deps = deps;
     this.#counter = new MetricGroup(deps.metrics).counter(
       'berth_deleted_documents_total',
-      'Expired documents that this process deleted: backends, routes, keys, nodes, tokens',
+      'Expired documents that this process deleted, by kind',
       'what',
     );
     this.#passes = new PeriodicTask(deps.clock, passEveryMs, async () => await this.#passOrLog());
@@ -82,15 +82,14 @@ export class Retention implements AsyncDisposable {
     await this.#deleteBackends(historyEnd, deleted);
     await this.#deleteKeys(now, deleted);
     await this.#deleteNodes(historyEnd, deleted);
-    await this.#deleteTimed(accessTokens, 'tokens', { before: daysBefore(now, endedTokenDays), deleted });
-    await this.#deleteTimed(auditRecords, 'auditRecords', {
-      before: daysBefore(now, this.#deps.rules.auditDays),
-      deleted,
-    });
-    await this.#deleteTimed(proxies, 'proxies', { before: now, deleted });
-    await this.#deleteTimed(attemptBuckets, 'attempts', { before: now, deleted });
-    await this.#deleteTimed(cliLogins, 'cliLogins', { before: now, deleted });
-    await this.#deleteTimed(usedIdTokens, 'idTokens', { before: now, deleted });
+    const tokensEnd = daysBefore(now, endedTokenDays);
+    const auditEnd = daysBefore(now, this.#deps.rules.auditDays);
+    await this.#deleteTimed(accessTokens, 'endsAt', { what: 'tokens', before: tokensEnd, deleted });
+    await this.#deleteTimed(auditRecords, 'at', { what: 'auditRecords', before: auditEnd, deleted });
+    await this.#deleteTimed(proxies, 'aliveUntil', { what: 'proxies', before: now, deleted });
+    await this.#deleteTimed(attemptBuckets, 'endsAt', { what: 'attempts', before: now, deleted });
+    await this.#deleteTimed(cliLogins, 'endsAt', { what: 'cliLogins', before: now, deleted });
+    await this.#deleteTimed(usedIdTokens, 'endsAt', { what: 'idTokens', before: now, deleted });
     return deleted;
   }
 
@@ -166,14 +165,16 @@ export class Retention implements AsyncDisposable {
     });
   }
 
-  /** Deletes the documents of a kind whose time in the index `byEnd` has passed. */
-  async #deleteTimed<T extends StoredDocument>(
+  /** Deletes the documents of a kind whose time in a field, which the index `byEnd` has, has passed. */
+  async #deleteTimed<Field extends string, T extends StoredDocument & { readonly [name in Field]?: Date }>(
     collection: Collection<T, 'byEnd'>,
-    what: keyof Deleted,
-    { before, deleted }: { before: Date; deleted: Deleted },
+    field: Field,
+    { before, ...counted }: { before: Date; what: keyof Deleted; deleted: Deleted },
   ): Promise<void> {
     const ended = this.#batches(collection, { index: 'byEnd', range: { before } });
-    await this.#deleteFrom(ended, { what, deleted }, async ({ id }) => await this.#deps.store.delete(collection, id));
+    // A proxy, for example, may have written its document again since it was read.
+    const hasPassed = (current: T) => (current[field] ?? before) < before;
+    await this.#deleteFrom(ended, counted, async ({ id }) => await this.#deps.store.delete(collection, id, hasPassed));
   }
 
   /** Deletes documents batch by batch. `remove` returns whether it has deleted a document: some must be kept for now. */

@@ -29,8 +29,9 @@ export async function addRoute(api: Api, routed: RoutedUser, now: Date): Promise
     written = result !== current;
     return result;
   });
-  // A client may have used the token of a key before, so a proxy may remember another backend, or that there is no route.
-  if (written && route.fencingToken !== undefined) await publishMove(api, route.id);
+  // A client may have used the token of a key before, so a proxy may remember another backend, or that there is no route. Proxies read
+  // the route again. If the bus loses the message, they find the move in the store within a second.
+  if (written && route.fencingToken !== undefined) await api.bus.publish(routeMoved, { route: route.id });
   return token;
 }
 
@@ -40,13 +41,4 @@ export async function addFirstRoute(api: Api, routed: RoutedUser): Promise<strin
   const token = connectionToken(api.tokenFor, routed);
   await api.store.insert(routes, newRoute(token, routed));
   return token;
-}
-
-/** Proxies read the route again. If the bus loses the message, they find the move in the store within a second. */
-async function publishMove({ bus, log }: Api, route: string): Promise<void> {
-  try {
-    await bus.publish(routeMoved, { route });
-  } catch (error) {
-    log.warn({ err: error }, 'Cannot report that a route leads to another backend');
-  }
 }

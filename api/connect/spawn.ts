@@ -185,7 +185,7 @@ function planSpawn(
 > {
   const { env, mount, resource_limits: limits } = config.executable ?? {};
   if (mount !== undefined && !rules.mountsEnabled) {
-    throw new ApiError('MountsDisabled', 'This platform has no folder for mounts, set BERTH_MOUNT_FOLDER on its nodes');
+    throw new ApiError('MountsDisabled', 'Mounts are disabled on this platform: BERTH_MOUNT_FOLDER is "off"');
   }
   // The limit may be lower than when the setting was made.
   const ofService =

@@ -105,6 +105,10 @@ describe('the readiness page', () => {
       detail: 'Starting the container…',
       busy: true,
     });
+    await api.change(id, (current) => advance(current, 'waiting', new Date()));
+    expect(await next()).toMatchObject({ status: 'waiting' });
+    await api.change(id, (current) => withStartProblem(current, 'listens on 8888, expected 8080'));
+    expect(await next()).toMatchObject({ status: 'waiting', detail: expect.stringContaining('expected 8080') });
     await api.change(id, becomeServing);
     expect(await next()).toMatchObject({ status: 'ready' });
     await api.change(id, (current) => becomeTerminated(current, { kind: null, reason: null, exitCode: 0 }, new Date()));

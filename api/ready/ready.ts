@@ -88,7 +88,7 @@ async function streamProgress(api: Api, id: string, response: ServerResponse): P
   };
   using _pull = api.pullProgresses.listen(id, send);
   for await (latest of api.watch.follow(id, signal)) {
-    await stream.drained(signal);
+    await stream.drained(signal).catch(() => {});
     send();
   }
   stream.end();

@@ -42,6 +42,7 @@ export const imageArchiveEndpoints = [
     const { digest } = parameters;
     const archive = digestPattern.test(digest) ? await archivesOf(api).write(repository, digest) : undefined;
     if (!archive) throw new ApiError('ImageNotFound', `Service "${repository}" has no image "${digest}"`);
+    signal.throwIfAborted();
     response.writeHead(200, {
       'content-type': 'application/x-tar',
       'content-length': archive.sizeBytes,

@@ -63,7 +63,7 @@ export const serviceEndpoints = [
     const service = await visibleService(api.store, caller, parameters);
     const { name, image_tag: imageTag, cluster = api.rules.defaultCluster } = body;
     if (imageTag !== undefined) await requireImage(api, service, imageTag);
-    const now = api.clock.now();
+    const now = await api.store.now();
     await changeService(api, service, (current) => withEnvironment(current, { name, imageTag, cluster }, now));
     if (imageTag !== undefined) api.prefetch(service.id, (environment) => environment.name === name);
   }),
@@ -102,12 +102,12 @@ export async function listServices(
 
 /** Creates a service. Throws `ServiceExists`. */
 export async function createService(
-  { store, rules, clock, purgeRepository }: Api,
+  { store, rules, purgeRepository }: Api,
   { parameters: { account }, caller, body: { name } }: InAccount & { readonly body: { readonly name: string } },
 ): Promise<void> {
   ownAccount(caller, account);
   const begun = await store.now();
-  const service = newService({ account, name, cluster: rules.defaultCluster }, clock.now());
+  const service = newService({ account, name, cluster: rules.defaultCluster }, begun);
   const isFree = (await findService(store, service.id)) === undefined;
   // Tags of a deleted service with this name must not reappear.
   if (isFree) await purgeRepository(service.id, begun);

@@ -3,7 +3,7 @@ import { Command } from '@commander-js/extra-typings';
 import type { Backend, BackendListItem, BackendStatus, RunningBackend, Traffic } from '../../client/index.ts';
 import { duration, positive } from '../arguments.ts';
 import { collect } from '../collect.ts';
-import { reportOf } from '../errors.ts';
+import { reportOf, usageError } from '../errors.ts';
 import { withExamples } from '../examples.ts';
 import { sizeText } from '../output/progress.ts';
 import { fields, table } from '../output/table.ts';
@@ -36,9 +36,14 @@ function listCommand(session: Session) {
     .argument('[service]', 'SERVICE or ACCOUNT/SERVICE')
     .option('--since <duration>', 'with a service: only backends that were spawned in this time, such as 12h', duration)
     .option('--limit <count>', `with a service: how many (default: ${defaultLimit})`, positive)
-    .action(async (service, { since, limit = defaultLimit }) => {
+    .action(async (service, { since, limit }) => {
+      if (service === undefined && (since ?? limit) !== undefined) {
+        throw usageError('--since and --limit need a service');
+      }
       const items =
-        service === undefined ? await running(session) : await ofService(session, service, { since, limit });
+        service === undefined
+          ? await running(session)
+          : await ofService(session, service, { since, limit: limit ?? defaultLimit });
       session.output.data(
         items,
         table(

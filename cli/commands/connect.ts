@@ -60,6 +60,7 @@ export function connectCommand(session: Session) {
 /** Connects, and prints the URL. */
 export async function connect(session: Session, name: string, options: ConnectOptions): Promise<void> {
   const { output, signal } = session;
+  if (options.timeout !== undefined && !options.wait) throw usageError('--timeout needs --wait');
   const { service, environment } = await session.serviceAndEnvironment(name);
   const client = await session.client();
   const answer = await client

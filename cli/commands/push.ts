@@ -92,7 +92,9 @@ async function push(session: Session, { service: name, image, options }: PushReq
       ? await pushWithDocker(session, { service, image, options })
       : await pushFromArchive(session, service, { ...options, archive: options.archive });
   session.output.data(pushed, fields({ service, tag: pushed.tag, digest: pushed.digest }));
-  session.output.message(`Connect to it with "berth connect ${safeText(name)}"`);
+  session.output.message(
+    `Connect to it with "berth connect ${safeText(service)}/default --tag ${safeText(pushed.tag)}"`,
+  );
 }
 
 /** Refuses options that would have no effect. */

@@ -1,4 +1,5 @@
 /** `berth collect [--dry-run] [--json]` and `berth verify [--repair] [--json]`. */
+import { sizeText } from '../../core/text/size-text.ts';
 import { gcEvent, verificationEvent } from '../../registry/index.ts';
 import type { GcEvent, GcSummary, VerificationEvent, VerificationSummary } from '../../registry/index.ts';
 import { requestTask, writeEvent } from './task-client.ts';
@@ -28,13 +29,11 @@ export async function verifyCommand(request: CommandRequest & { readonly repair:
   return isGood ? 0 : 1;
 }
 
-const mebibyte = 1024 * 1024;
-
 /** Describes an event of a garbage collection in a sentence. */
 function gcLine(event: GcEvent, isDry: boolean): string {
   if (event.type === 'collected') return event.dry_run ? drySummary(event) : summary(event);
   const what = [counted(event.manifests, 'manifest'), counted(event.tags, 'tag'), counted(event.blobs, 'blob')];
-  return `${event.repository}: ${isDry ? 'would lose' : 'lost'} ${listed(what)} (${size(event.bytes)})`;
+  return `${event.repository}: ${isDry ? 'would lose' : 'lost'} ${listed(what)} (${sizeText(event.bytes)})`;
 }
 
 /** Describes an event of a verification in a sentence. */
@@ -47,12 +46,12 @@ function summary(done: GcSummary): string {
   const { marked, removed } = done;
   const lines = [
     `Collected in ${counted(done.repositories, 'repository', 'repositories') || 'no repository'}: ${deletedParts(done)}.`,
-    `Removed ${counted(removed.blobs, 'blob') || 'no blob'} (${size(removed.bytes)}).`,
+    `Removed ${counted(removed.blobs, 'blob') || 'no blob'} (${sizeText(removed.bytes)}).`,
   ];
   if (marked.blobs > 0 && done.removal_wait_ms > 0) {
     const minutes = Math.ceil(done.removal_wait_ms / 60_000);
     lines.push(
-      `${counted(marked.blobs, 'blob')} (${size(marked.bytes)}) that no repository uses can be removed in ` +
+      `${counted(marked.blobs, 'blob')} (${sizeText(marked.bytes)}) that no repository uses can be removed in ` +
         `${counted(minutes, 'minute')}, by the running platform or by the next collection.`,
     );
   }
@@ -63,7 +62,7 @@ function drySummary(done: GcSummary): string {
   const { marked, repositories } = done;
   return [
     `Garbage collection would remove, in ${counted(repositories, 'repository', 'repositories') || 'no repository'}: ${deletedParts(done)}.`,
-    `In the end it would free ${counted(marked.blobs, 'blob') || 'no blob'} (${size(marked.bytes)}). Nothing was changed.`,
+    `In the end it would free ${counted(marked.blobs, 'blob') || 'no blob'} (${sizeText(marked.bytes)}). Nothing was changed.`,
   ].join('\n');
 }
 
@@ -78,7 +77,7 @@ function deletedParts({ manifests, tags, links, uploads }: GcSummary): string {
 
 function verified({ blobs, bytes, manifests, tags, repositories, problems, repaired }: VerificationSummary): string {
   const what = listed([
-    blobs > 0 ? `${counted(blobs, 'blob')} (${size(bytes)})` : '',
+    blobs > 0 ? `${counted(blobs, 'blob')} (${sizeText(bytes)})` : '',
     counted(manifests, 'manifest'),
     counted(tags, 'tag'),
   ]);
@@ -96,8 +95,4 @@ function listed(parts: readonly string[]): string {
   const present = parts.filter(Boolean);
   if (present.length === 0) return 'nothing';
   return present.length === 1 ? present.join('') : `${present.slice(0, -1).join(', ')} and ${present.at(-1)}`;
-}
-
-function size(bytes: number): string {
-  return `${(bytes / mebibyte).toFixed(1)} MiB`;
 }

@@ -35,13 +35,13 @@ export const backendSettings = {
   defaultMaxIdleSeconds: {
     variable: 'BERTH_DEFAULT_MAX_IDLE_SECONDS',
     schema: whole({ min: 1, max: yearSeconds, or: 300 }),
-    help: 'How long a backend continues after its last connection was closed, if the connect request does not set it.',
+    help: 'How long a backend continues after its last connection was closed, if neither the connect request nor the service sets it.',
   },
   maxIdleSecondsLimit: {
     variable: 'BERTH_MAX_IDLE_SECONDS_LIMIT',
     schema: whole({ min: 1, max: yearSeconds, or: yearSeconds }),
     defaultText: '`31536000` (a year)',
-    help: 'The highest `max_idle_seconds` that a connect request may set. A higher default is lowered to it.',
+    help: 'The highest `max_idle_seconds` that a connect request or a service may set. A higher default is lowered to it.',
   },
   defaultLifetimeSeconds: {
     variable: 'BERTH_DEFAULT_LIFETIME_SECONDS',
@@ -58,7 +58,7 @@ export const backendSettings = {
   defaultMemoryBytes: {
     variable: 'BERTH_DEFAULT_MEMORY_BYTES',
     schema: whole({ min: 6 * 1024 * 1024, max: Number.MAX_SAFE_INTEGER, or: 1024 * 1024 * 1024 }),
-    help: 'Memory limit of a backend, if the connect request does not set it.',
+    help: 'Memory limit of a backend, if neither the connect request nor the service sets it.',
   },
   memoryBytesLimit: {
     variable: 'BERTH_MEMORY_BYTES_LIMIT',
@@ -69,7 +69,7 @@ export const backendSettings = {
     variable: 'BERTH_DEFAULT_CPU_PERCENT',
     schema: optionalWhole({ min: 0, max: 100_000 }),
     defaultText: 'half of the processors of the node, at least one',
-    help: 'CPU limit of a backend in percent of one processor, if the connect request does not set `cpu_period_percent`. 0: no limit.',
+    help: 'CPU limit of a backend in percent of one processor, if neither the connect request nor the service sets `cpu_period_percent`. 0: no limit.',
   },
   diskBytesLimit: {
     variable: 'BERTH_DISK_BYTES_LIMIT',

@@ -52,6 +52,9 @@ export async function devCommand({ args, environment, folder }: DevCommand): Pro
   return 0;
 }
 
+/** The hosts at which a listener is reached as `localhost`. */
+const localHosts: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost', '0.0.0.0', '::']);
+
 /** Opens the listener first, because the temporary folder and the URLs of the platform contain its port. */
 async function runDevServer(settings: DevSettings, given: Environment, stopped: Promise<unknown>): Promise<void> {
   await using opening = new AsyncDisposableStack();
@@ -64,7 +67,8 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
       throw await listenProblem(error, address);
     }),
   );
-  const url = `http://localhost:${listener.port}`;
+  const own = `http://${reachableHostPort(settings.host, listener.port)}`;
+  const url = localHosts.has(settings.host) ? `http://localhost:${listener.port}` : own;
   using output = openOutput(settings.output, given);
   const { report } = output;
   const engine = await engineOf({ environment: given, signal }).catch((error: unknown) => {
@@ -77,7 +81,6 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   opening.defer(() => removeNetwork(node, environment));
   const platform = opening.use(await openDevPlatform({ environment, url, node, folder: folder.path, log: output.log }));
   const token = (await readFile(platform.account.tokenFile, 'utf8')).trim();
-  const own = `http://${reachableHostPort(settings.host, listener.port)}`;
   const client = new BerthClient({ url: own, token });
   const images = new ImageSource({
     source: settings.source,
@@ -109,7 +112,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
   await stopped;
   ending.abort(new Error('The development server stops'));
   await running;
-  await stopBackends({ client, report, clock: systemClock });
+  await stopBackends({ client, report, clock: systemClock, graceSeconds: platform.stopGraceSeconds });
   gate.close();
 }
 
@@ -130,6 +133,7 @@ async function watchSource(
 }
 
 interface DevPlatform extends WholePlatform {
+  readonly stopGraceSeconds: number;
   readonly handlers: { readonly api: ServerHandlers; readonly proxy: ServerHandlers };
 }
 
@@ -182,7 +186,8 @@ async function openDevPlatform({
   const platform = await openWholePlatform({ config, log: openLog(config.logLevel, log) });
   const { api, proxy } = platform.handlers;
   if (!api || !proxy) throw new Error('A component is missing');
-  if (platform.worker.running) return { ...platform, handlers: { api, proxy } };
+  const { stopGraceSeconds } = config;
+  if (platform.worker.running) return { ...platform, handlers: { api, proxy }, stopGraceSeconds };
   await platform[Symbol.asyncDispose]();
   throw new ConfigError(`No Docker Engine: ${platform.worker.reason}`);
 }

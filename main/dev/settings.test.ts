@@ -67,6 +67,7 @@ test.each([
   [undefined, ['--port', '65536'], '--port: Use a number from 0 to 65535'],
   [undefined, ['--prot', '1'], "Unknown option '--prot'"],
   [undefined, ['-i', 'a', '-f', 'b'], 'Use either --image or the options of a build'],
+  [undefined, ['-i', 'a', '--build-arg', 'B=1'], 'Use either --image or the options of a build'],
   [undefined, ['--config', 'missing.json'], 'missing.json: It cannot be read (ENOENT)'],
   ['{', [], 'berth.config.json: It is not valid JSON'],
   [{ port: '1', prot: 1 }, [], '  port: Invalid input: expected number'],

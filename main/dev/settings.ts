@@ -54,7 +54,7 @@ export class UsageError extends Error {
 /** Reads flags and the configuration file. Throws `UsageError` and `ConfigError`. */
 export async function readDevSettings(args: readonly string[], folder: string): Promise<DevSettings> {
   const flags = parseFlags(args);
-  if (flags.image !== undefined && (flags.file ?? flags.context ?? flags.target) !== undefined) {
+  if (flags.image !== undefined && (flags.file ?? flags.context ?? flags.target ?? flags['build-arg']) !== undefined) {
     throw new UsageError('Use either --image or the options of a build');
   }
   const path = resolve(folder, flags.config ?? 'berth.config.json');
@@ -81,7 +81,7 @@ function sourceOf(
   flags: Flags,
   { file, fileFolder, folder }: { file: DevConfigFile; fileFolder: string; folder: string },
 ): DevSettings['source'] {
-  const isBuild = (flags.file ?? flags.context ?? flags.target) !== undefined;
+  const isBuild = (flags.file ?? flags.context ?? flags.target ?? flags['build-arg']) !== undefined;
   const image = flags.image ?? (isBuild ? undefined : file.image);
   if (image !== undefined) return { image };
   const context =

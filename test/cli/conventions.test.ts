@@ -82,6 +82,8 @@ test.each([
   ],
   [['connect', 'a/b/c/d'], /use SERVICE, SERVICE\/ENVIRONMENT or ACCOUNT\/SERVICE\/ENVIRONMENT/],
   [['connect', 'draw', '--no-spawn'], /--no-spawn needs --key/],
+  [['connect', 'draw', '--timeout', '5'], /--timeout needs --wait/],
+  [['backend', 'list', '--since', '12h'], /--since and --limit need a service/],
   [['connect', 'draw', '--auth', '[]'], /It is not a JSON object/],
   [['push', 'draw', 'image', '--context', '.'], /--context is an option of a build/],
   [['service', 'settings', 'draw', '--secret', 'A=-', '--secret', 'B=-'], /--secret: Only one value can be read from/],

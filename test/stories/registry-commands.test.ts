@@ -22,11 +22,11 @@ test('a dry run prints in sentences what a collection would remove, and a collec
   await client.delete(image);
   let dryRunOutput = '';
   const dryRun = async () => (dryRunOutput = (await runPlainBerth(platform, 'collect', '--dry-run')).stdout);
-  await expect.poll(dryRun, { interval: 500 }).toContain('home/draw: would lose 2 blobs (1.0 MiB)');
-  expect(dryRunOutput).toContain('In the end it would free 2 blobs (1.0 MiB). Nothing was changed.');
+  await expect.poll(dryRun, { interval: 500 }).toContain('home/draw: would lose 2 blobs (1 MiB)');
+  expect(dryRunOutput).toContain('In the end it would free 2 blobs (1 MiB). Nothing was changed.');
   const done = await runPlainBerth(platform, 'collect');
-  expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('home/draw: lost 2 blobs (1.0 MiB)')]);
-  expect(done.stdout).toContain('Removed 2 blobs (1.0 MiB).');
+  expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('home/draw: lost 2 blobs (1 MiB)')]);
+  expect(done.stdout).toContain('Removed 2 blobs (1 MiB).');
   expect((await runBerth(platform, 'collect')).lines).toMatchObject([{ type: 'collected', links: 0 }]);
 });
 
