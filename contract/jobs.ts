@@ -7,10 +7,10 @@ const backendJob = z.strictObject({ backend: z.string() });
 export const spawnJob = { name: 'spawn', payload: backendJob };
 
 /** For the node of a backend: a stop was requested. */
-export const stopJob = { name: 'terminate', payload: backendJob };
+export const stopJob = { name: 'stop', payload: backendJob };
 
 /** For a node that is likely to spawn an image next: pull it before the first backend needs it. */
-export const prefetchJob = { name: 'fetch', payload: z.strictObject({ image: z.string() }) };
+export const prefetchJob = { name: 'prefetch', payload: z.strictObject({ image: z.string() }) };
 
 /** The queue that all nodes of a cluster consume. */
 export function clusterQueue(cluster: string): string {

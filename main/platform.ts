@@ -20,7 +20,7 @@ import { openDrivers, openQueue } from './drivers.ts';
 import type { ComponentDeps } from './drivers.ts';
 import type { WorkerSupervisor, WorkerState } from './process/worker-supervisor.ts';
 import { readOperationsToken } from './process/operations-token.ts';
-import { allRoles, assertShared, doubtfulSharing } from './config/roles.ts';
+import { allRoles, assertShared, sharingWarning } from './config/roles.ts';
 import type { Roles } from './config/roles.ts';
 import { registryTasks } from './commands/registry-tasks.ts';
 import { surviveStrayErrors } from './process/stray-errors.ts';
@@ -78,8 +78,8 @@ export async function openWholePlatform(options: { config: Config; log: Log }): 
 export async function openPlatform(options: { config: Config; log: Log; roles: Roles }): Promise<Platform> {
   const { config, log, roles } = options;
   assertShared(config, roles);
-  const doubt = doubtfulSharing(config, roles);
-  if (doubt !== undefined) log.warn(doubt);
+  const warning = sharingWarning(config, roles);
+  if (warning !== undefined) log.warn(warning);
   const token = await readOperationsToken(config.operationsTokenFile);
   await using opening = new AsyncDisposableStack();
   const metrics = openMetrics();

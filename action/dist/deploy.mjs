@@ -1355,7 +1355,7 @@ function registryUrl(registry, apiUrl) {
 }
 async function requestGrant(action, at) {
 	const { url, name, token } = at;
-	const challenged = await patientlySent(at, `${url}/v2/`);
+	const challenged = await sendWithRetries(at, `${url}/v2/`);
 	const challenge = challenged.headers.get("www-authenticate") ?? "";
 	const [, realm = "", service = ""] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
 	if (realm === "" || new URL(realm).origin !== new URL(url).origin) {
@@ -1368,7 +1368,7 @@ async function requestGrant(action, at) {
 		scope: `repository:${name}:${action}`
 	});
 	const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString("base64")}`;
-	const granted = await patientlySent(at, `${realm}?${query.toString()}`, { headers: { authorization } });
+	const granted = await sendWithRetries(at, `${realm}?${query.toString()}`, { headers: { authorization } });
 	if (!granted.ok) throw await registryError(granted);
 	return (await granted.json()).token;
 }
@@ -1383,7 +1383,7 @@ async function digestOfTag(tag, at) {
 		authorization: `Bearer ${await requestGrant("pull,push", at)}`,
 		accept: manifestTypes
 	};
-	const answer = await patientlySent(at, `${at.url}/v2/${at.name}/manifests/${tag}`, {
+	const answer = await sendWithRetries(at, `${at.url}/v2/${at.name}/manifests/${tag}`, {
 		method: "HEAD",
 		headers
 	});
@@ -1404,7 +1404,7 @@ async function registryError(answer) {
 const attempts$1 = 4;
 const firstDelayMs = 250;
 const longestDelayMs = 3e4;
-async function patientlySent(at, url, init = {}) {
+async function sendWithRetries(at, url, init = {}) {
 	for (let attempt = 1;; attempt += 1) {
 		const answer = await at.send(url, init);
 		const isBusy = answer.status === 429 || answer.status === 503;

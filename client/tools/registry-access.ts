@@ -35,7 +35,7 @@ export type GrantedAction = 'pull' | 'delete' | 'pull,push';
 /** Requests a grant (the token specification of distribution). Throws a `BerthError` if the server refuses, or is not Berth's registry. */
 export async function requestGrant(action: GrantedAction, at: RegistryRequest): Promise<string> {
   const { url, name, token } = at;
-  const challenged = await patientlySent(at, `${url}/v2/`);
+  const challenged = await sendWithRetries(at, `${url}/v2/`);
   const challenge = challenged.headers.get('www-authenticate') ?? '';
   const [, realm = '', service = ''] = /realm="([^"]+)",service="([^"]+)"/.exec(challenge) ?? [];
   // The access token is sent only to the registry itself.
@@ -46,7 +46,7 @@ export async function requestGrant(action: GrantedAction, at: RegistryRequest): 
   const [account = ''] = name.split('/');
   const query = new URLSearchParams({ service, scope: `repository:${name}:${action}` });
   const authorization = `Basic ${Buffer.from(`${account}:${token}`).toString('base64')}`;
-  const granted = await patientlySent(at, `${realm}?${query.toString()}`, { headers: { authorization } });
+  const granted = await sendWithRetries(at, `${realm}?${query.toString()}`, { headers: { authorization } });
   if (!granted.ok) throw await registryError(granted);
   return ((await granted.json()) as { token: string }).token;
 }
@@ -64,7 +64,7 @@ export const manifestTypes = [
  */
 export async function digestOfTag(tag: string, at: RegistryRequest): Promise<string | undefined> {
   const headers = { authorization: `Bearer ${await requestGrant('pull,push', at)}`, accept: manifestTypes };
-  const answer = await patientlySent(at, `${at.url}/v2/${at.name}/manifests/${tag}`, { method: 'HEAD', headers });
+  const answer = await sendWithRetries(at, `${at.url}/v2/${at.name}/manifests/${tag}`, { method: 'HEAD', headers });
   if (answer.status === 404) return undefined;
   if (!answer.ok) throw await registryError(answer);
   return answer.headers.get('docker-content-digest') ?? undefined;
@@ -89,7 +89,7 @@ const firstDelayMs = 250;
 const longestDelayMs = 30_000;
 
 /** Sends a request, and again if the registry answers that it is busy. */
-async function patientlySent(at: RegistryRequest, url: string, init: RequestInit = {}): Promise<Response> {
+async function sendWithRetries(at: RegistryRequest, url: string, init: RequestInit = {}): Promise<Response> {
   for (let attempt = 1; ; attempt += 1) {
     const answer = await at.send(url, init);
     const isBusy = answer.status === 429 || answer.status === 503;

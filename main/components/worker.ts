@@ -21,7 +21,7 @@ export async function startWorker(
   const { config, nodeName, clock } = deps;
   const log = deps.log.child({ component: 'worker' });
   const host = config.dockerHost;
-  const disguise = deps.secret.deriver('container names');
+  const nameSuffix = deps.secret.deriver('container names');
   const settings = { ...workerSettings(deps, registryHost), ...(await thisMachine()) };
   if (settings.mountFolder !== undefined) await guardMountFolder(settings.mountFolder, log);
   return await superviseWorker({
@@ -35,7 +35,7 @@ export async function startWorker(
           dataFolder,
           ownsFolder: !deps.store.isShared,
           openFilesLimit: config.openFilesLimit,
-          disguise,
+          nameSuffix,
           log,
         }),
       );

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from './config.ts';
-import { allRoles, assertShared, doubtfulSharing, parseRoles } from './roles.ts';
+import { allRoles, assertShared, sharingWarning, parseRoles } from './roles.ts';
 
 const shared = {
   BERTH_STORE: 'mongodb',
@@ -40,7 +40,7 @@ test('a driver without its URL is reported before anything opens', () => {
 
 test('a registry that cannot notify an API of pushes causes a warning, unless prefetching is off', () => {
   const warning = (roles: string, more = {}) =>
-    doubtfulSharing(loadConfig({ ...shared, BERTH_BUS: 'process', ...more }), parseRoles(roles));
+    sharingWarning(loadConfig({ ...shared, BERTH_BUS: 'process', ...more }), parseRoles(roles));
   expect(warning('registry')).toContain('BERTH_BUS=redis');
   expect(warning('registry', { BERTH_BUS: 'redis' })).toBeUndefined();
   expect(warning('registry', { BERTH_PREFETCH: 'no' })).toBeUndefined();
@@ -48,11 +48,11 @@ test('a registry that cannot notify an API of pushes causes a warning, unless pr
 });
 
 test('a worker without a proxy in its process and without an advertised host causes a warning', () => {
-  const warning = (roles: string, more = {}) => doubtfulSharing(loadConfig({ ...shared, ...more }), parseRoles(roles));
+  const warning = (roles: string, more = {}) => sharingWarning(loadConfig({ ...shared, ...more }), parseRoles(roles));
   expect(warning('worker')).toMatch(/^Only proxies on this machine can reach .* set BERTH_ADVERTISED_HOST/);
   expect(warning('api,worker')).toContain('BERTH_ADVERTISED_HOST');
   expect(warning('worker', { BERTH_ADVERTISED_HOST: '10.0.0.2' })).toBeUndefined();
   expect(warning('worker,proxy')).toBeUndefined();
   expect(warning('registry,api,proxy')).toBeUndefined();
-  expect(doubtfulSharing(loadConfig({}), allRoles)).toBeUndefined();
+  expect(sharingWarning(loadConfig({}), allRoles)).toBeUndefined();
 });

@@ -49,7 +49,7 @@ export function assertShared(config: Config, own: Roles): void {
  * A warning about settings with which this process probably cannot work with processes of other roles. It is not an error, because
  * only the operator knows which process runs on which machine.
  */
-export function doubtfulSharing(config: Config, own: Roles): string | undefined {
+export function sharingWarning(config: Config, own: Roles): string | undefined {
   if (own.has('registry') && !own.has('api') && config.bus === 'process' && config.prefetch)
     return 'No API is notified of pushes to this registry, so no node prefetches new images: set BERTH_BUS=redis, or BERTH_PREFETCH=no';
   if (!own.has('worker') || own.has('proxy') || config.advertisedHost !== undefined) return undefined;

@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { diskFolder } from '../../test/kit/machine/disk-folder.ts';
-import { dataFolderIdentity, placeOnDisk, showPresence } from './data-folder-identity.ts';
+import { dataFolderIdentity, locationOnDisk, showPresence } from './data-folder-identity.ts';
 
 const host = `22 27 0:21 / /proc rw - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -17,21 +17,21 @@ const container = (volume: string) => `700 600 0:53 / / rw - overlay overlay rw,
 `;
 
 test('a data folder is identified by its device and its path on the device', () => {
-  expect(placeOnDisk('/home/ada/.berth', host)).toBe('/dev/vda:/home/ada/.berth');
-  expect(placeOnDisk('/srv/my data/berth', host)).toBe('/dev/vdb:/berth');
-  expect(placeOnDisk('/srv/my data', host)).toBe('/dev/vdb:/');
+  expect(locationOnDisk('/home/ada/.berth', host)).toBe('/dev/vda:/home/ada/.berth');
+  expect(locationOnDisk('/srv/my data/berth', host)).toBe('/dev/vdb:/berth');
+  expect(locationOnDisk('/srv/my data', host)).toBe('/dev/vdb:/');
 });
 
 test('the same path in two containers has two locations, each that of its volume on the host', () => {
-  expect(placeOnDisk('/data', container('one'))).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
-  expect(placeOnDisk('/data', container('two'))).toBe('/dev/vda:/var/lib/docker/volumes/two/_data');
-  expect(placeOnDisk('/var/lib/docker/volumes/one/_data', host)).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
+  expect(locationOnDisk('/data', container('one'))).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
+  expect(locationOnDisk('/data', container('two'))).toBe('/dev/vda:/var/lib/docker/volumes/two/_data');
+  expect(locationOnDisk('/var/lib/docker/volumes/one/_data', host)).toBe('/dev/vda:/var/lib/docker/volumes/one/_data');
 });
 
 test('a folder in memory or in a container has no location', () => {
-  expect(placeOnDisk('/run/berth', host)).toBeUndefined();
-  expect(placeOnDisk('/app/.berth', container('one'))).toBeUndefined();
-  expect(placeOnDisk('/home/ada/.berth', '')).toBeUndefined();
+  expect(locationOnDisk('/run/berth', host)).toBeUndefined();
+  expect(locationOnDisk('/app/.berth', container('one'))).toBeUndefined();
+  expect(locationOnDisk('/home/ada/.berth', '')).toBeUndefined();
 });
 
 test('other processes detect a running platform, even under another path of its folder', async () => {
@@ -47,7 +47,7 @@ test('other processes detect a running platform, even under another path of its 
   await symlink(folder, `${folder}-link`);
   const [direct, linked] = await Promise.all(
     [folder, `${folder}-link`].map(
-      async (dataFolder) => (await dataFolderIdentity({ dataFolder, dataFolderId: 'ours' }))?.place,
+      async (dataFolder) => (await dataFolderIdentity({ dataFolder, dataFolderId: 'ours' }))?.location,
     ),
   );
   expect(linked).toBe(direct);

@@ -12,16 +12,16 @@ export async function dataFolderIdentity({
   dataFolderId,
 }: Pick<ComponentDeps, 'dataFolder' | 'dataFolderId'>): Promise<DataFolderIdentity | undefined> {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
-  const place = placeOnDisk(await realpath(dataFolder), mounts);
-  return place === undefined ? undefined : { place, id: dataFolderId, isAlive: isPresent };
+  const location = locationOnDisk(await realpath(dataFolder), mounts);
+  return location === undefined ? undefined : { location, id: dataFolderId, isAlive: isPresent };
 }
 
 /**
  * The device of a folder and its path on that device, which identify the folder even if a container sees it under another path.
  * Only for folders on disks, because folders in memory or in a container disappear with their process. See proc_pid_mountinfo(5).
  */
-export function placeOnDisk(path: string, mountinfo: string): string | undefined {
-  let place: string | undefined;
+export function locationOnDisk(path: string, mountinfo: string): string | undefined {
+  let location: string | undefined;
   let longest = 0;
   for (const line of mountinfo.split('\n')) {
     const [mount = '', system = ''] = line.split(' - ');
@@ -30,9 +30,9 @@ export function placeOnDisk(path: string, mountinfo: string): string | undefined
     if (root === undefined || point === undefined || !isBelow(path, point) || point.length < longest) continue;
     // If several file systems are mounted at one point, the last one covers the others.
     longest = point.length;
-    place = source.startsWith('/dev/') ? `${source}:${join(root, relative(point, path))}` : undefined;
+    location = source.startsWith('/dev/') ? `${source}:${join(root, relative(point, path))}` : undefined;
   }
-  return place;
+  return location;
 }
 
 function isBelow(path: string, point: string): boolean {

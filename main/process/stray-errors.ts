@@ -32,7 +32,7 @@ export function surviveStrayErrors({ clock, log, metrics }: Deps): Disposable {
     registers: [metrics],
   });
   for (const kind of ['exception', 'rejection'] as const) counter.inc({ kind }, 0);
-  const lines = new PacedLines(clock, log);
+  const lines = new RateLimitedLog(clock, log);
   const survive = (kind: Kind) => (error: unknown) => {
     counter.inc({ kind });
     lines.write(kind, error);
@@ -49,7 +49,7 @@ export function surviveStrayErrors({ clock, log, metrics }: Deps): Disposable {
 }
 
 /** Writes the first error at once. Of the errors in the following second, it writes the last one, with their count. */
-class PacedLines implements Disposable {
+class RateLimitedLog implements Disposable {
   readonly #clock: Clock;
   readonly #log: Log;
   #pause: Disposable | undefined;

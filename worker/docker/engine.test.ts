@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
 import { newBackendId } from '../../model/ids.ts';
-import { disguise } from '../testing/test-engine.ts';
+import { nameSuffix } from '../testing/test-engine.ts';
 import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import type { ContainerSpec, Containers } from './containers.ts';
 import { openEngine } from './engine.ts';
 
 /** The limit is more than some engines may set. */
-const common = { openFilesLimit: 1_048_576, disguise, log: silentLog() };
+const common = { openFilesLimit: 1_048_576, nameSuffix, log: silentLog() };
 
 /** A server that answers like an engine with this version and description. */
 async function openFakeEngine(version: object, info: object): Promise<AsyncDisposable & { host: string }> {

@@ -58,7 +58,7 @@ export interface EngineOptions {
    * Derives the container's name from a backend's ID without revealing the ID: Docker's DNS shows every container the names of the
    * others.
    */
-  readonly disguise: (backend: string) => string;
+  readonly nameSuffix: (backend: string) => string;
   /** Default: none; then leftovers of a node that was renamed are not found. */
   readonly dataFolder?: DataFolderIdentity | undefined;
   /** Whether no other node uses the data folder. Default: false. */
@@ -105,7 +105,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   if (dataFolder) await removeLeftovers(docker, { ...options, dataFolder });
   await network.ensure();
   const owned = opening.move();
-  const containerName = (backend: string) => `berth-${options.disguise(backend)}`;
+  const containerName = (backend: string) => `berth-${options.nameSuffix(backend)}`;
   return {
     version: version.Version,
     memoryBytes: info.MemTotal ?? 0,

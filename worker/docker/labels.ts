@@ -8,7 +8,7 @@ export const dataFolderIdLabel = 'berth.data-folder-id';
 /** Identifies the platform that created a container or network, so that leftovers are found after its data folder was replaced. */
 export interface DataFolderIdentity {
   /** Device and path of the folder: different for any two folders that exist at a time, whatever their paths in containers. */
-  readonly place: string;
+  readonly location: string;
   /** Kept in the data folder: a folder that replaces it at the same place has another ID. */
   readonly id: string;
   /** Whether a process of this machine uses the data folder with an ID, even if that folder was moved. */
@@ -17,5 +17,5 @@ export interface DataFolderIdentity {
 
 /** The labels of a data folder. They are empty texts if there is none, so that labels of the image do not count. */
 export function dataFolderLabels(dataFolder: DataFolderIdentity | undefined): Record<string, string> {
-  return { [dataFolderLabel]: dataFolder?.place ?? '', [dataFolderIdLabel]: dataFolder?.id ?? '' };
+  return { [dataFolderLabel]: dataFolder?.location ?? '', [dataFolderIdLabel]: dataFolder?.id ?? '' };
 }

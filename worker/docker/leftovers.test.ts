@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '../../core/log/log.ts';
 import { newBackendId } from '../../model/ids.ts';
 import { possibleOpenFiles } from '../../test/kit/machine/open-files.ts';
-import { disguise, oneOnFirstEngine, testEngineHost } from '../testing/test-engine.ts';
+import { nameSuffix, oneOnFirstEngine, testEngineHost } from '../testing/test-engine.ts';
 import { openTestPlatform, whyNoTests } from '../testing/test-platform.ts';
 import type { TestPlatform } from '../testing/test-platform.ts';
 import { openEngine } from './engine.ts';
 import type { Engine } from './engine.ts';
 import type { DataFolderIdentity } from './labels.ts';
 
-const common = { host: testEngineHost, openFilesLimit: possibleOpenFiles(), disguise, log: silentLog() };
+const common = { host: testEngineHost, openFilesLimit: possibleOpenFiles(), nameSuffix, log: silentLog() };
 
 const why = await whyNoTests();
 
@@ -48,7 +48,7 @@ describe.skipIf(why !== undefined)(`leftovers of a replaced data folder ${why ??
     node: string,
     { ownsFolder, ...dataFolder }: Partial<DataFolderIdentity> & { readonly ownsFolder?: boolean } = {},
   ): Promise<Engine> {
-    const all = { place: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...dataFolder };
+    const all = { location: `/dev/none:/${randomUUID()}`, id: randomUUID(), isAlive: async () => false, ...dataFolder };
     const engine = await openEngine({ ...common, node, dataFolder: all, ownsFolder });
     opened.push(engine);
     networks.push(engine.network.name);
@@ -80,49 +80,49 @@ describe.skipIf(why !== undefined)(`leftovers of a replaced data folder ${why ??
   const newNode = () => `left-${randomUUID().slice(0, 8)}`;
 
   it('are removed when a platform starts whose data folder is at the same place', async () => {
-    const place = `/dev/none:/${randomUUID()}`;
-    const before = await open(newNode(), { place });
+    const location = `/dev/none:/${randomUUID()}`;
+    const before = await open(newNode(), { location });
     const container = await startContainer(before);
-    const after = await open(newNode(), { place });
+    const after = await open(newNode(), { location });
     expect(await has(container, before)).toEqual([false, false]);
     expect(await has(await startContainer(after), after)).toEqual([true, true]);
   });
 
   it.for(oneOnFirstEngine)('are removed when the only node of the folder was renamed', async () => {
-    const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
-    const before = await open(newNode(), { place, id, ownsFolder: true });
+    const [location, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+    const before = await open(newNode(), { location, id, ownsFolder: true });
     const container = await startContainer(before);
     const isAlive = async (asked: string) => asked === id;
-    await open(newNode(), { place, id, isAlive, ownsFolder: true });
+    await open(newNode(), { location, id, isAlive, ownsFolder: true });
     expect(await has(container, before)).toEqual([false, false]);
   });
 
   it.for(oneOnFirstEngine)('stay while a process uses that folder, even if it was moved', async () => {
-    const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
-    const living = await open(newNode(), { place, id });
+    const [location, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+    const living = await open(newNode(), { location, id });
     const container = await startContainer(living);
-    await open(newNode(), { place, isAlive: async (asked) => asked === id });
+    await open(newNode(), { location, isAlive: async (asked) => asked === id });
     expect(await has(container, living)).toEqual([true, true]);
   });
 
   it.for(oneOnFirstEngine)(
     'do not include containers of a data folder elsewhere, or of another node of the same folder',
     async () => {
-      const [place, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
+      const [location, id] = [`/dev/none:/${randomUUID()}`, randomUUID()];
       const elsewhere = await open(newNode());
-      const beside = await open(newNode(), { place, id });
+      const beside = await open(newNode(), { location, id });
       const containers = [await startContainer(elsewhere), await startContainer(beside)] as const;
-      await open(newNode(), { place, id });
+      await open(newNode(), { location, id });
       expect(await has(containers[0], elsewhere)).toEqual([true, true]);
       expect(await has(containers[1], beside)).toEqual([true, true]);
     },
   );
 
   it.for(oneOnFirstEngine)('are left to the worker, which reads the store, if the node kept its name', async () => {
-    const [place, node] = [`/dev/none:/${randomUUID()}`, newNode()];
-    const before = await open(node, { place });
+    const [location, node] = [`/dev/none:/${randomUUID()}`, newNode()];
+    const before = await open(node, { location });
     const container = await startContainer(before);
-    await open(node, { place });
+    await open(node, { location });
     expect(await has(container, before)).toEqual([true, true]);
   });
 });

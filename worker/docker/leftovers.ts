@@ -27,7 +27,7 @@ export async function removeLeftovers(
   docker: Docker,
   { node, dataFolder, ownsFolder = false, log }: LeftoversOptions,
 ): Promise<void> {
-  const filters = { label: [`${dataFolderLabel}=${dataFolder.place}`] };
+  const filters = { label: [`${dataFolderLabel}=${dataFolder.location}`] };
   const isLeft = async (labels: Labels) => {
     const id = labels?.[dataFolderIdLabel];
     if (id === undefined || labels?.[nodeLabel] === node) return false;

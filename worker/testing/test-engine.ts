@@ -56,7 +56,7 @@ export interface TestEngine extends AsyncDisposable {
 }
 
 /** Any function will do: in tests no client guesses IDs. */
-export function disguise(backend: string): string {
+export function nameSuffix(backend: string): string {
   return createHash('sha256').update(backend).digest('base64url');
 }
 
@@ -72,7 +72,7 @@ export async function openTestEngine(
 ): Promise<TestEngine> {
   const docker = engineClient({ host: own });
   const settings = { openFilesLimit: possibleOpenFiles(), ...options };
-  const engine = await openEngine({ ...settings, host: host ?? own, node, disguise, log: silentLog() });
+  const engine = await openEngine({ ...settings, host: host ?? own, node, nameSuffix, log: silentLog() });
   return {
     engine,
     docker,
