@@ -65,7 +65,7 @@ describe('the readiness page', () => {
     expect(page.status).toBe(410);
     expect(page.body).toContain('The session could not start');
     expect(page.body).toContain(text);
-    expect(page.body).not.toContain('137');
+    expect(page.body).not.toContain('code 137');
   });
 
   test('shows that a session is being stopped, and waits for the end', async () => {
