@@ -22,7 +22,8 @@ const settings = {
   words: { variable: 'APP_WORDS', schema: wordList(/^[a-z]+$/, 'Use words'), ...about },
 };
 
-const read = (environment: Record<string, string>) => readSettings(settings, environment, 'APP_');
+const read = (environment: Record<string, string>) =>
+  readSettings(settings, environment, { prefix: 'APP_', check: () => [] });
 
 describe('settings', () => {
   test('have defaults, also where a variable is empty', () => {

@@ -23,28 +23,40 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** What is wrong with the value of a variable. */
+export interface SettingProblem {
+  readonly variable: string;
+  readonly message: string;
+}
+
 /**
  * Reads settings from the environment. Undeclared variables that begin with `prefix` are problems too: most are misspelt. An empty
- * variable counts as not set. Throws `ConfigError` with all problems at once.
+ * variable counts as not set. `check` finds problems of settings with each other; settings that are not valid are missing in its
+ * values. Throws `ConfigError` with all problems at once.
  */
 export function readSettings<S extends Settings>(
   settings: S,
   environment: Readonly<Record<string, string | undefined>>,
-  prefix: string,
+  { prefix, check }: { readonly prefix: string; check(values: Partial<SettingValues<S>>): SettingProblem[] },
 ): SettingValues<S> {
   const values: Record<string, unknown> = {};
-  const problems: string[] = [];
+  const problems: SettingProblem[] = [];
   for (const [name, { variable, schema }] of Object.entries(settings)) {
     const parsed = schema.safeParse(environment[variable] || undefined);
     if (parsed.success) values[name] = parsed.data;
-    else problems.push(...parsed.error.issues.map((issue) => `${variable}: ${issue.message}`));
+    else problems.push(...parsed.error.issues.map(({ message }) => ({ variable, message })));
   }
+  const invalid = new Set(problems.map(({ variable }) => variable));
+  problems.push(...check(values as Partial<SettingValues<S>>).filter(({ variable }) => !invalid.has(variable)));
   const known = new Set(Object.values(settings).map(({ variable }) => variable));
   for (const variable of Object.keys(environment)) {
-    if (variable.startsWith(prefix) && !known.has(variable)) problems.push(`${variable}: There is no such setting`);
+    if (variable.startsWith(prefix) && !known.has(variable)) {
+      problems.push({ variable, message: 'There is no such setting' });
+    }
   }
-  if (problems.length > 0) throw new ConfigError(`The configuration has problems:\n  ${problems.join('\n  ')}`);
-  return values as SettingValues<S>;
+  if (problems.length === 0) return values as SettingValues<S>;
+  const lines = problems.map(({ variable, message }) => `  ${variable}: ${message}`);
+  throw new ConfigError(`The configuration has problems:\n${lines.join('\n')}`);
 }
 
 /** A TCP port; 0 stands for any free port. */

@@ -63,6 +63,13 @@ test.each([
   expect(() => loadConfig({ BERTH_SESSION_DOMAIN: domain })).toThrow('BERTH_SESSION_DOMAIN: Use a domain name');
 });
 
+test('reports settings that others need together with misspelt and invalid ones', () => {
+  const given = { BERTH_STORE: 'mongodb', BERTH_BUS: 'redis', BERTH_REDIS_URL: 'localhost', BERTH_STOR: 'x' };
+  expect(() => loadConfig(given)).toThrow(
+    /^The configuration has problems:\n {2}BERTH_REDIS_URL: A Redis URL looks like .*\n {2}BERTH_MONGODB_URL: Needed for BERTH_STORE=mongodb\n {2}BERTH_STOR: There is no such setting$/,
+  );
+});
+
 test('the host form needs a session domain', () => {
   expect(() => loadConfig({ BERTH_URL_FORM: 'host' })).toThrow('BERTH_SESSION_DOMAIN: Needed for BERTH_URL_FORM=host');
   expect(loadConfig({ BERTH_URL_FORM: 'path' }).urlForm).toBe('path');

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { urlForms } from '../../contract/connect.ts';
 import { accountName, clusterName } from '../../contract/names.ts';
 import {
-  ConfigError,
   oneOf,
   optionalText,
   optionalWhole,
@@ -14,7 +13,7 @@ import {
   whole,
   yesOrNo,
 } from '../../core/config/settings.ts';
-import type { Setting, SettingValues } from '../../core/config/settings.ts';
+import type { Setting, SettingProblem, SettingValues } from '../../core/config/settings.ts';
 import { adminSettings } from './admin-settings.ts';
 import { backendSettings } from './backend-settings.ts';
 import { driverSettings } from './driver-settings.ts';
@@ -189,8 +188,13 @@ export type Config = SettingValues<typeof settings>;
 
 /** Reads the configuration from an environment. Throws one `ConfigError` with all problems. */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const config = readSettings(settings, environment, 'BERTH_');
-  const [certificates, keys] = [config.tlsCertificateFiles.length, config.tlsKeyFiles.length];
+  const config = readSettings(settings, environment, { prefix: 'BERTH_', check: missingSettings });
+  return { ...config, ...loweredDefaults(config) };
+}
+
+/** Finds settings that other settings need. */
+function missingSettings(config: Partial<Config>): SettingProblem[] {
+  const [certificates, keys] = [config.tlsCertificateFiles?.length ?? 0, config.tlsKeyFiles?.length ?? 0];
   const needs = [
     need('mongodbUrl', 'BERTH_STORE=mongodb', config.store === 'mongodb' && !config.mongodbUrl),
     need('mongodbUrl', 'BERTH_BLOBS=gridfs', config.blobs === 'gridfs' && !config.mongodbUrl),
@@ -201,9 +205,7 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
     need('redisUrl', 'BERTH_QUEUE=bullmq', config.queue === 'bullmq' && !config.redisUrl),
     need('redisUrl', 'BERTH_BUS=redis', config.bus === 'redis' && !config.redisUrl),
   ];
-  const problems = needs.flat();
-  if (problems.length === 0) return { ...config, ...loweredDefaults(config) };
-  throw new ConfigError(`The configuration has problems:\n${problems.join('\n')}`);
+  return needs.flat();
 }
 
 /** The defaults, at most their limits: an operator may set only a limit. */
@@ -218,6 +220,6 @@ function loweredDefaults(
 }
 
 /** Reports a missing setting that another setting needs. */
-function need(name: keyof typeof settings, purpose: string, isMissing: boolean): string[] {
-  return isMissing ? [`  ${settings[name].variable}: Needed for ${purpose}`] : [];
+function need(name: keyof typeof settings, purpose: string, isMissing: boolean): SettingProblem[] {
+  return isMissing ? [{ variable: settings[name].variable, message: `Needed for ${purpose}` }] : [];
 }
