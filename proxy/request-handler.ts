@@ -133,7 +133,7 @@ export class RequestHandler {
     await this.#forward(context, to);
   }
 
-  /** Waits until the backend of a route is reachable. */
+  /** Waits until the backend of a route is reachable. If this fails, the request no longer counts as its open connection. */
   async #reach(context: RequestContext, url: ConnectionUrl, route: Route): Promise<Destination> {
     const { request } = context;
     const { secretFor, behindLoadBalancer, apiUrl } = this.#deps;
@@ -143,7 +143,14 @@ export class RequestHandler {
     if (apiUrl !== undefined && isNavigation(request)) context.readinessUrl = readinessUrl(apiUrl, backend, url);
     const limitMs = context.readinessUrl === undefined ? undefined : readinessPageAfterMs;
     const { token } = url;
-    const address = await this.#untilReachable(context, backend, { open, limitMs });
+    let address: Address;
+    try {
+      address = await this.#untilReachable(context, backend, { open, limitMs });
+    } catch (error) {
+      // The request may continue for hours with the next holder of the key.
+      open[Symbol.dispose]();
+      throw error;
+    }
     const view = sessionView({ ...url, address }, request.headers, behindLoadBalancer);
     const headers = requestHeaders(headOf(request), {
       route,

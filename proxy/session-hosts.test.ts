@@ -1,4 +1,5 @@
 /** Sessions with their own hosts: `<label>.<session domain>`. */
+import { once } from 'node:events';
 import { request as send } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
@@ -11,6 +12,7 @@ import { newRoute, routes } from '../model/route.ts';
 import { labelOfToken } from '../model/session-host.ts';
 import { backendPlan } from '../model/testing/backend-plan.ts';
 import {
+  connected,
   exchangeBytes,
   gathered,
   localNode,
@@ -283,4 +285,21 @@ test('a request that waits for a holder that ends is forwarded to the next holde
   await makeReady(fixture, await hold(fixture, token, 2), second);
   await makeEnded(fixture, holder);
   expect((await waiting).body).toBe('second');
+});
+
+test('a stream of the next holder does not count as an open connection of the holder that has ended', async () => {
+  await using fixture = await openHostFixture();
+  await using second = await startProgram((_request, response) => void response.write('begun'));
+  const token = newToken();
+  const holder = await hold(fixture, token, 1);
+  const client = await connected(fixture.port);
+  client.write(`GET / HTTP/1.1\r\nHost: ${hostOf(token)}\r\n\r\n`);
+  await until(() => fixture.reports.some((open) => holder in open));
+  const next = await hold(fixture, token, 2);
+  await makeReady(fixture, next, second);
+  await makeEnded(fixture, holder);
+  await once(client, 'data');
+  expect(await fixture.metrics.metrics()).toMatch(/^berth_proxy_open_connections 1$/m);
+  await until(() => Object.keys(fixture.reports.at(-1) ?? {}).join() === next);
+  client.destroy();
 });
