@@ -1,6 +1,7 @@
 // Takes about 3 s
 /** The proxy counts the traffic of each backend, and stores it periodically. */
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { proxies, traffic, trafficWriteMs } from '../model/traffic.ts';
@@ -83,6 +84,37 @@ describe.each<Path>(['plain', 'general'])('on the %s path', (path) => {
     expect([ofOne.receivedBytes, ofOther.receivedBytes]).toEqual([(sent[0] ?? 0) + (sent[1] ?? 0), sent[2]]);
     expect(ofOne.sentBytes + ofOther.sentBytes).toBe(received);
     expect(ofOther.sentBytes).toBeGreaterThan(1_000);
+  });
+
+  test('the bytes of an open request are counted while it is open, and once', async () => {
+    const streams: Socket[] = [];
+    await using program = await startRawProgram((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 8000\r\n\r\n');
+      socket.write('x'.repeat(5_000));
+      streams.push(socket);
+    });
+    const { token, backend } = await spawnReady(fixture, program);
+    const client = await connected(fixture.port);
+    let received = '';
+    client.on('data', (bytes: Buffer) => (received += bytes.toString('latin1')));
+    const request = `GET /${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`;
+    client.write(request);
+    await until(() => received.endsWith('x'.repeat(5_000)));
+    const open = await untilStored(backend, { openConnections: 1 });
+    expect(open).toMatchObject({ requests: 0, receivedBytes: request.length, sentBytes: received.length });
+    streams[0]?.write('y'.repeat(3_000));
+    await until(() => received.endsWith('y'.repeat(3_000)));
+    await untilClosed();
+    const ended = await untilStored(backend, { openConnections: 0, requests: 1 });
+    expect(ended).toMatchObject({ receivedBytes: request.length, sentBytes: received.length });
+    // The bytes of a request whose client disconnects are counted once, too.
+    client.write(request);
+    await until(() => streams.length === 2 && received.split('x'.repeat(5_000)).length === 3);
+    await untilStored(backend, { openConnections: 1 });
+    client.destroy();
+    await untilClosed();
+    const cut = await untilStored(backend, { openConnections: 0, requests: 2 });
+    expect(cut).toMatchObject({ receivedBytes: 2 * request.length, sentBytes: received.length });
   });
 
   test('an upgraded connection is counted while it is open, and its proxy is stored as alive', async () => {

@@ -30,6 +30,8 @@ interface Deps {
   readonly log: Log;
   /** The number of open connections of each backend that has any. */
   readonly openConnections: () => Iterable<readonly [backend: string, count: number]>;
+  /** The open requests of the plain path, each with the traffic of its client's connection. A request is not registered for it. */
+  readonly plainRequests: () => Iterable<readonly [backend: string, connection: SocketTraffic]>;
 }
 
 type Counted = Pick<Traffic, 'requests' | 'receivedBytes' | 'sentBytes' | 'openConnections'>;
@@ -52,7 +54,7 @@ export interface SocketTraffic {
   readonly sentBytes: number;
 }
 
-/** An open request or upgraded connection, whose bytes each pass counts. */
+/** An open request of the general path or an upgraded connection, whose bytes each pass counts. */
 export interface OpenExchange {
   /** Absent until it is known. */
   readonly backend?: string;
@@ -86,7 +88,7 @@ export class BackendTraffic implements AsyncDisposable {
     this.#count(backend, connection).requests += 1;
   }
 
-  /** Counts the bytes of an open request with each pass, until `unfollow`. */
+  /** Counts the bytes of an open request or upgraded connection with each pass, until `unfollow`. */
   follow(open: OpenExchange): void {
     this.#open.add(open);
   }
@@ -137,6 +139,7 @@ export class BackendTraffic implements AsyncDisposable {
     for (const { backend, socket } of this.#open) {
       if (backend !== undefined) this.#count(backend, socketTraffic(socket));
     }
+    for (const [backend, connection] of this.#deps.plainRequests()) this.#count(backend, connection);
     for (const entry of this.#entries.values()) entry.openConnections = 0;
     for (const [backend, count] of this.#deps.openConnections()) this.#entryOf(backend).openConnections = count;
   }

@@ -84,7 +84,8 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const clock = errorBoundary.clock(deps.clock);
   const connections = opened.use(new Connections({ id: deps.id, bus, clock, log }));
   const openConnections = () => connections.total;
-  const traffic = opened.use(new BackendTraffic({ ...deps, clock, openConnections: () => connections.counts() }));
+  const open = { openConnections: () => connections.counts(), plainRequests: () => plain.requests() };
+  const traffic = opened.use(new BackendTraffic({ ...deps, clock, ...open }));
   const serviceOf = (backend: string) => lookup.serviceOf(backend);
   const metrics = opened.use(new ProxyMetrics({ ...deps, errorBoundary, clock, openConnections, serviceOf, traffic }));
   const drop = (backend: string) => {
@@ -97,10 +98,10 @@ export async function openProxy(deps: ProxyDeps): Promise<Proxy> {
   const forwarder = opened.use(new Forwarder({ clock, dialer, errorBoundary, webSocketPingMs: deps.webSocketPingMs }));
   const { secretFor, behindLoadBalancer = false, sessionDomain, apiUrl } = deps;
   const settings = { secretFor, behindLoadBalancer, sessionDomain };
-  const plain = opened.use(new PlainProxy({ clock, errorBoundary, lookup, connections, metrics, dialer, ...settings }));
+  const shared = { clock, errorBoundary, lookup, connections, metrics };
+  const plain: PlainProxy = opened.use(new PlainProxy({ ...shared, ...settings, dialer }));
   const holds = new Holds({ lookup, clock, startTimeoutMs: deps.startTimeoutMs, limits: deps.hold });
-  const shared = { clock, errorBoundary, lookup, holds, connections, forwarder, metrics };
-  const handler = new RequestHandler({ ...shared, ...settings, apiUrl });
+  const handler = new RequestHandler({ ...shared, ...settings, holds, forwarder, apiUrl });
   const onChange = errorBoundary.wrap(({ backend, status }: { backend: string; status: string }) => {
     lookup.forget(backend);
     if (status === 'terminated') drop(backend);

@@ -54,6 +54,11 @@ export class ClientConnection implements ChannelUser, ClientSide {
     return this.#state === 'busy';
   }
 
+  /** The backend of the request in progress. */
+  get backend(): string | undefined {
+    return this.#exchange?.backend;
+  }
+
   onBytes(bytes: Buffer): void {
     if (this.#state === 'busy' && this.#exchange?.wantsBody) {
       const used = this.#exchange.onBody(bytes);

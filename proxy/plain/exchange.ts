@@ -60,6 +60,10 @@ export class Exchange implements ChannelUser {
     this.#record = new ExchangeRecord(deps, client.channel, { request, target, nowMs });
   }
 
+  get backend(): string {
+    return this.#target.backend;
+  }
+
   /** Whether the client has more of the body to send. */
   get wantsBody(): boolean {
     return !this.#body.isComplete;

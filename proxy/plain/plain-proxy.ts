@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls';
 import { settledWithin } from '../../core/async/with-timeout.ts';
 import type { Clock } from '../../core/clock/clock.ts';
 import type { NewConnection } from '../../core/http/gated-server.ts';
+import type { SocketTraffic } from '../backend-traffic.ts';
 import type { Dialer } from '../forward/dial.ts';
 import { BackendConnections } from './backend-connections.ts';
 import { ClientConnection } from './client-connection.ts';
@@ -50,6 +51,11 @@ export class PlainProxy implements Disposable {
       },
     });
     this.#clients.add(client);
+  }
+
+  /** The open requests, each with its backend and the traffic of its client's connection. */
+  *requests(): Generator<[backend: string, connection: SocketTraffic]> {
+    for (const { backend, channel } of this.#clients) if (backend !== undefined) yield [backend, channel];
   }
 
   /** Closes the connections of a backend that has ended: idle ones at once, others after a grace period. */
