@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Egress } from '../../contract/egress.ts';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { advance, assign, backends } from '../../model/backend.ts';
+import { EngineError } from '../docker/engine-error.ts';
 import { openOutsideNetwork, outsideName, outsidePort } from '../../test/kit/machine/outside-network.ts';
 import { fetchText, leftBehind, openWorkerFixture } from '../testing/fixture.ts';
 import { oneOnFirstEngine } from '../testing/test-engine.ts';
@@ -157,6 +158,31 @@ describe.skipIf(why !== undefined)(`the firewall on a real engine ${why ?? ''}`,
     expect(hooks().toSorted()).toEqual(before.toSorted());
     await platform.end(id);
   });
+
+  it.for(oneOnFirstEngine)(
+    'keeps no rules for an address that a backend could not use: another container has it, or its network was removed',
+    async () => {
+      await using other = await openTestPlatform();
+      const { containers } = other.engine.engine;
+      await using _worker = await other.openWorker({ settings: { firewall: 'required' } });
+      const imageDigest = await other.images.add(polite);
+      const errors = [new EngineError('address-taken', 'taken'), new EngineError('no-network', 'removed')];
+      const tried: string[] = [];
+      const start = containers.start.bind(containers);
+      vi.spyOn(containers, 'start').mockImplementation(async (id) => {
+        tried.push((await containers.inspect(id))?.address ?? '');
+        const error = errors.shift();
+        if (error) throw error;
+        await start(id);
+      });
+      const id = await other.schedule({ imageDigest, egress: 'none' });
+      const { address } = await other.until(id, 'ready');
+      expect(tried).toHaveLength(3);
+      const limited = rulesOf(other).flatMap((rule) => / -s (\S+)\/32 /.exec(rule)?.[1] ?? []);
+      expect(limited).toEqual([address?.host]);
+      await other.end(id);
+    },
+  );
 
   /** Looks a name up in a backend, and returns the output. */
   const lookedUp = async (from: TestPlatform, egress: Egress, isAnswered = false) => {

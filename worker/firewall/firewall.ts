@@ -1,4 +1,5 @@
 /** The firewall of a node's bridge: blocks backends from this machine's services and from cloud metadata, and limits their egress. */
+import { existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import type { Log } from '../../core/log/log.ts';
 import { KeyedMutex } from '../../core/async/keyed-mutex.ts';
@@ -29,8 +30,6 @@ export interface FirewallDeps {
   readonly log: Log;
 }
 
-const families: readonly Family[] = ['ipv4', 'ipv6'];
-
 const inTable = ['-t', 'mangle'] as const;
 
 /** Writes the rules of the bridge. Throws if they are required and cannot be written; the error says what to do. */
@@ -43,6 +42,7 @@ export async function openFirewall({ mode, rules, log }: FirewallDeps): Promise<
   } catch (error) {
     const problem = `The firewall cannot be set up: ${(error as Error).message}`;
     if (mode === 'required') throw new Error(problem, { cause: error });
+    await removeRemainder(rules.bridge, log);
     log.warn(
       { bridge: rules.bridge, why: (error as Error).message },
       'Backends can reach the services of this machine, because the firewall cannot be set up, see docs/applications.md',
@@ -58,11 +58,16 @@ async function assertOwnBridge(bridge: string): Promise<void> {
   });
 }
 
+/** The address families of this machine. If IPv6 is disabled in the kernel, ip6tables fails, and there are no packets to drop. */
+function families(): readonly Family[] {
+  return existsSync('/proc/net/if_inet6') ? ['ipv4', 'ipv6'] : ['ipv4'];
+}
+
 async function writeBridgeRules(rules: BridgeRules): Promise<void> {
   const { bridge } = rules;
   // Fails if the chain exists: it holds the rules of backends that an earlier worker started.
   await iptables('ipv4', [...inTable, '-N', chainsOf(bridge).egress]);
-  for (const family of families) {
+  for (const family of families()) {
     await iptablesRestore(family, bridgeRules(rules, family));
     for (const hook of hooksOf(bridge)) {
       if (await iptables(family, [...inTable, '-C', ...hook])) continue;
@@ -72,16 +77,28 @@ async function writeBridgeRules(rules: BridgeRules): Promise<void> {
   }
 }
 
-async function deleteRules(bridge: string): Promise<void> {
-  for (const family of families) {
-    for (const hook of hooksOf(bridge)) await iptables(family, [...inTable, '-D', ...hook]);
-    await iptablesRestore(family, noRules(bridge, family));
+/** Deletes the rules that a failed set-up or an earlier worker has left, so that none outlast a worker without a firewall. */
+async function removeRemainder(bridge: string, log: Log): Promise<void> {
+  for (const family of families()) {
+    const hasRules = await iptables(family, [...inTable, '-S', chainsOf(bridge).in]).catch(() => false);
+    if (!hasRules) continue;
+    await deleteRules(bridge, family).catch((error: unknown) => {
+      log.warn(
+        { err: error, bridge, family },
+        'Cannot remove the firewall rules of an address family, so they stay active',
+      );
+    });
   }
+}
+
+async function deleteRules(bridge: string, family: Family): Promise<void> {
+  for (const hook of hooksOf(bridge)) await iptables(family, [...inTable, '-D', ...hook]);
+  await iptablesRestore(family, noRules(bridge, family));
 }
 
 /** Whether packets of the bridge pass the rules. A service that restores its own rules, or `iptables -F`, ends that. */
 async function isHooked(bridge: string): Promise<boolean> {
-  for (const family of families) {
+  for (const family of families()) {
     for (const hook of hooksOf(bridge)) if (!(await iptables(family, [...inTable, '-C', ...hook]))) return false;
   }
   return true;
@@ -105,6 +122,13 @@ class IptablesFirewall implements Firewall {
   }
 
   async admit(address: string, egress: Egress): Promise<void> {
+    await this.#admit(address, egress).catch((error: unknown) => {
+      // The owner of the backend reads the message, and the operator reads the cause, which is the output of iptables.
+      throw new Error('The node could not write the firewall rules of the backend', { cause: error });
+    });
+  }
+
+  async #admit(address: string, egress: Egress): Promise<void> {
     if (egress !== 'open') this.#limited.set(address, egress);
     else if (!this.#limited.delete(address) && this.#isSettled) return;
     if (egress !== 'open') await this.repair();
@@ -136,7 +160,9 @@ class IptablesFirewall implements Firewall {
   }
 
   async remove(): Promise<void> {
-    await this.#writes.run('', async () => await deleteRules(this.#bridge));
+    await this.#writes.run('', async () => {
+      for (const family of families()) await deleteRules(this.#bridge, family);
+    });
   }
 
   /** Writes in the order of the calls, because each write contains the state at its call. */

@@ -65,15 +65,19 @@ async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): 
   await run.containerLease?.remove().catch((error: unknown) => {
     worker.log.warn({ err: error, backend: run.id }, 'Cannot remove the lease folder, the next pass tries again');
   });
-  if (run.address !== undefined) {
-    await worker.firewall.release(run.address).catch((error: unknown) => {
-      worker.log.warn({ err: error, backend: run.id }, 'Cannot delete the firewall rules of a backend that has ended');
-    });
-    worker.engine.network.addresses.release(run.address);
-  }
+  await releaseEgress(worker, run);
+  if (run.address !== undefined) worker.engine.network.addresses.release(run.address);
   worker.connections.delete(run.id);
   worker.runs.delete(run.id);
   run.finish();
+}
+
+/** Deletes the firewall rules for the address of a run, which the run no longer uses. Never rejects. */
+export async function releaseEgress({ firewall, log }: WorkerContext, run: Run): Promise<void> {
+  if (run.address === undefined) return;
+  await firewall.release(run.address).catch((error: unknown) => {
+    log.warn({ err: error, backend: run.id }, 'Cannot delete the firewall rules of an address that is no longer used');
+  });
 }
 
 function withEnd(backend: Backend, outcome: Outcome, now: Date): Backend {

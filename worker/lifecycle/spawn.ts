@@ -5,7 +5,7 @@ import { advance } from '../../model/backend.ts';
 import { leaseMs } from '../../model/key.ts';
 import { containerSpec } from './container-spec.ts';
 import { dnsServersFor } from './dns-servers.ts';
-import { finalize } from './finalize.ts';
+import { finalize, releaseEgress } from './finalize.ts';
 import type { WorkerContext } from '../context.ts';
 import { EngineError, isEngineError } from '../docker/engine-error.ts';
 import { keepKey } from '../leases/leases.ts';
@@ -145,7 +145,7 @@ async function limitEgress({ firewall }: WorkerContext, run: Run): Promise<void>
   const { address, backend } = run;
   if (address === undefined) return;
   await firewall.admit(address, backend.egress ?? 'open').catch((error: Error) => {
-    throw new StartFailure(error.message);
+    throw new StartFailure(error.message, { cause: error });
   });
 }
 
@@ -189,11 +189,13 @@ async function recoverFrom(worker: WorkerContext, run: Run, error: unknown): Pro
       return;
     case 'no-network':
       await worker.engine.network.ensure();
+      await releaseEgress(worker, run);
       if (run.address !== undefined) worker.engine.network.addresses.release(run.address);
       run.useAddress(undefined);
       return;
     case 'address-taken':
-      // Not released: another container has it.
+      await releaseEgress(worker, run);
+      // The address is not released: another container has it.
       run.useAddress(undefined);
       return;
     case 'unavailable':
