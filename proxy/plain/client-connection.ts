@@ -51,7 +51,7 @@ export class ClientConnection implements ChannelUser, ClientSide {
 
   /** Whether a request is in progress. */
   get isBusy(): boolean {
-    return this.#state === 'busy';
+    return this.#state === 'busy' || this.#state === 'finding';
   }
 
   /** The backend of the request in progress. */
@@ -100,8 +100,12 @@ export class ClientConnection implements ChannelUser, ClientSide {
     }
     const nowMs = this.#deps.clock.now().getTime();
     const target = request && this.#targets.of(request, nowMs);
-    if (!request || !target) this.#handOver(bytes);
-    else if (target instanceof Promise) this.#find({ request, nowMs }, target, bytes);
+    if (!request || !target) {
+      this.#handOver(bytes);
+      return;
+    }
+    this.#connection.count(1);
+    if (target instanceof Promise) this.#find({ request, nowMs }, target, bytes);
     else this.#begin({ request, target, nowMs }, bytes);
   }
 
@@ -115,12 +119,16 @@ export class ClientConnection implements ChannelUser, ClientSide {
       this.channel.resume();
       if (found instanceof ProxyError) this.#fail(read, found);
       else if (found) this.#begin({ ...read, target: found }, this.#takePending());
-      else this.#handOver(this.#takePending());
+      else {
+        this.#handOver(this.#takePending());
+        // Node's server counts the request itself, before the end of this turn of the event loop.
+        setImmediate(() => this.#connection.count(-1));
+      }
     };
     this.#deps.errorBoundary.wrap(find, () => this.destroy())();
   }
 
-  /** Answers a request without a backend with an error, and closes the connection. */
+  /** Answers a request without a backend with an error, and closes the connection, which counts as busy until then. */
   #fail({ request, nowMs }: Omit<PlainExchange, 'target'>, { code, cause }: ProxyError): void {
     const { metrics } = this.#deps;
     const id = randomUUID();
@@ -134,7 +142,6 @@ export class ClientConnection implements ChannelUser, ClientSide {
   /** Starts an exchange with the bytes from its head on. */
   #begin(exchange: PlainExchange, bytes: Buffer): void {
     this.#state = 'busy';
-    this.#connection.count(1);
     this.#exchange = new Exchange(this.#deps, this, exchange);
     const { headBytes } = this.#heads;
     const rest = bytes.length === headBytes ? nothing : bytes.subarray(headBytes);
