@@ -1,5 +1,5 @@
-/** Redirects browsers that open a page of a starting backend to its readiness page. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+/** Browsers that open a page of a starting backend are redirected to its readiness page. */
+import type { IncomingMessage } from 'node:http';
 import { readyPathTo } from '../model/ready-url.ts';
 import type { ConnectionUrl } from './connection-url.ts';
 
@@ -19,15 +19,4 @@ export function isNavigation({ method, headers }: Pick<IncomingMessage, 'method'
 /** The URL of the readiness page, which opens the requested path of the application when the backend is ready. */
 export function readinessUrl(apiUrl: string, backend: string, url: ConnectionUrl): string {
   return `${apiUrl}${readyPathTo(backend, url, url.rest)}`;
-}
-
-/** Redirects a browser to its readiness page. */
-export function redirectToReadinessPage(response: ServerResponse, location: string): void {
-  response.writeHead(303, {
-    location,
-    'content-length': 0,
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-  });
-  response.end();
 }

@@ -1,5 +1,4 @@
 /** Handles a request: finds its route, waits until its backend is ready, and forwards it. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Route } from '../model/route.ts';
 import { settledWithin } from '../core/async/with-timeout.ts';
 import type { Clock } from '../core/clock/clock.ts';
@@ -16,7 +15,8 @@ import type { Holds } from './hold.ts';
 import { nodeOf } from './lookup.ts';
 import type { Address, BackendLocation, Lookup } from './lookup.ts';
 import type { ProxyMetrics } from './metrics.ts';
-import { isNavigation, redirectToReadinessPage, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
+import { isNavigation, readinessPageAfterMs, readinessUrl } from './readiness-page.ts';
+import { redirect } from './redirect.ts';
 import { isUpgradeWanted, untilClosed } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import { headOf, requestHeaders } from './request-headers.ts';
@@ -78,7 +78,7 @@ export class RequestHandler {
       if (closed.aborted) return;
       const { code, cause } = asProxyError(error);
       if (code === 'starting' && context.readinessUrl !== undefined) {
-        redirectToReadinessPage(context.response, context.readinessUrl);
+        redirect(context, 303, context.readinessUrl);
         return;
       }
       context.error = code;
@@ -108,7 +108,7 @@ export class RequestHandler {
   }
 
   async #pass(context: RequestContext): Promise<void> {
-    const { request, response } = context;
+    const { request } = context;
     const { lookup, sessionDomain } = this.#deps;
     if (!isForwardable(request) || !normalizeTarget(request)) throw new ProxyError('bad-request');
     const url = parseConnectionUrl(request.url ?? '', { host: request.headers.host, sessionDomain });
@@ -116,7 +116,7 @@ export class RequestHandler {
     if (context.upgrade && (context.upgrade.isEarly || !isUpgradeWanted(request))) throw new ProxyError('bad-request');
     const redirectTo = redirectOf(url);
     if (redirectTo !== undefined) {
-      redirect(request, response, redirectTo);
+      redirect(context, 307, redirectTo);
       return;
     }
     let to: Destination;
@@ -233,16 +233,4 @@ export class RequestHandler {
     context.upgrade?.leave();
     return upgraded;
   }
-}
-
-/** Redirects with the same method. The redirect must not be cached, because the URL works only as long as its session. */
-function redirect({ complete }: IncomingMessage, response: ServerResponse, location: string): void {
-  response.writeHead(307, {
-    location,
-    'content-length': 0,
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-    ...(!complete && { connection: 'close' }),
-  });
-  response.end();
 }

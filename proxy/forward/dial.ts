@@ -37,9 +37,9 @@ export class Dialer {
     this.#deps = deps;
   }
 
-  /** Whether this process connects to the address itself. */
-  isDirect({ node }: Address): boolean {
-    return node === undefined || node === this.#deps.localNode;
+  /** Whether the address belongs to another node than this process. */
+  isOnOtherNode(address: Address): address is Required<Address> {
+    return address.node !== undefined && address.node !== this.#deps.localNode;
   }
 
   /**
@@ -48,10 +48,10 @@ export class Dialer {
    */
   async dial({ backend, address }: Dialled, signal: AbortSignal): Promise<Socket> {
     const { lookup } = this.#deps;
+    if (!this.isOnOtherNode(address)) return await this.#withTimeout(signal, (limit) => connectTo(address, limit));
     const { node } = address;
-    if (this.isDirect(address)) return await this.#withTimeout(signal, (limit) => connectTo(address, limit));
-    const gateway = node === undefined ? undefined : await lookup.gateway(node);
-    if (node === undefined || !gateway) return await this.#withoutGateway(address, signal);
+    const gateway = await lookup.gateway(node);
+    if (!gateway) return await this.#withoutGateway(address, signal);
     try {
       return await this.#through(gateway, backend, signal);
     } catch (error) {
@@ -64,7 +64,7 @@ export class Dialer {
   }
 
   /** Connects directly to a node without a gateway, which is this machine unless `localNode` names the node of this machine. */
-  async #withoutGateway(address: Address, signal: AbortSignal): Promise<Socket> {
+  async #withoutGateway(address: Required<Address>, signal: AbortSignal): Promise<Socket> {
     try {
       if (this.#deps.localNode !== undefined) throw new Error('The node of the backend has no gateway');
       return await this.#withTimeout(signal, (limit) => connectTo(address, limit));
@@ -75,8 +75,8 @@ export class Dialer {
   }
 
   /** Warns once for each node, because only the operator can solve the problem, and clients do not see the reason. */
-  #warn(node: string | undefined): void {
-    if (node === undefined || this.#warned.has(node)) return;
+  #warn(node: string): void {
+    if (this.#warned.has(node)) return;
     this.#warned.add(node);
     this.#deps.log.warn(
       { node },

@@ -90,7 +90,7 @@ export class BackendConnections implements Disposable {
 
   /** Opens a connection to a backend. */
   open(to: Dialled): Opening {
-    return this.#deps.dialer.isDirect(to.address) ? this.#openDirectly(to) : this.#openTunnel(to);
+    return this.#deps.dialer.isOnOtherNode(to.address) ? this.#openTunnel(to) : this.#openDirectly(to);
   }
 
   /** Keeps a connection whose answer has ended for the next request. */

@@ -7,10 +7,9 @@ import type { ErrorBoundary } from '../../core/log/error-boundary.ts';
 import { ProxyError, asProxyError } from '../errors.ts';
 import { Channel, nothing } from './channel.ts';
 import type { ChannelUser } from './channel.ts';
-import type { ClientSide, ExchangeEnd } from './client-side.ts';
 import { sendError } from './error-answer.ts';
 import { Exchange } from './exchange.ts';
-import type { ExchangeDeps, PlainExchange } from './exchange.ts';
+import type { ClientSide, ExchangeDeps, ExchangeEnd, PlainExchange } from './exchange.ts';
 import { HeadReader } from './head-reader.ts';
 import type { Target, Targets } from './target.ts';
 

@@ -10,8 +10,7 @@ import { LengthBody, MalformedBody, noBody } from './body.ts';
 import type { Body } from './body.ts';
 import { ChunkedBody } from './chunked-body.ts';
 import { nothing } from './channel.ts';
-import type { ChannelUser } from './channel.ts';
-import type { ClientSide } from './client-side.ts';
+import type { Channel, ChannelUser } from './channel.ts';
 import { sendError } from './error-answer.ts';
 import { ExchangeRecord } from './exchange-record.ts';
 import type { RecordDeps } from './exchange-record.ts';
@@ -31,6 +30,23 @@ export interface PlainExchange {
   readonly request: PlainRequest;
   readonly target: Target;
   readonly nowMs: number;
+}
+
+/** The end of an exchange, for the client's connection. */
+export interface ExchangeEnd {
+  /** Whether the connection can carry another request. */
+  readonly isReusable: boolean;
+  /** Whether the whole request was read. */
+  readonly isBodyRead: boolean;
+}
+
+/** The client of an exchange. */
+export interface ClientSide {
+  readonly channel: Channel;
+  /** The exchange has ended. */
+  onExchangeEnd(end: ExchangeEnd): void;
+  /** Answers a request whose body is not valid, and closes the connection. */
+  refuseBody(): void;
 }
 
 /** The user of the backend's channel during a request. The client's connection calls `onBody` and `abort`. */
