@@ -40,10 +40,12 @@ export interface WorkerDeps {
   /** For the disk with the data folder. Default: none. */
   readonly reserve?: DiskReserve;
   readonly settings: WorkerSettings;
+  /** Ends the opening of the worker early, while it waits for a heartbeat of another machine. */
+  readonly signal?: AbortSignal;
 }
 
 /** The state and dependencies that the parts of the worker share. */
-export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret' | 'reserve'> {
+export interface WorkerContext extends Omit<WorkerDeps, 'metrics' | 'queue' | 'secret' | 'reserve' | 'signal'> {
   /** The store's time, which dates documents. */
   readonly clock: Clock;
   /** The clock of this machine and its Docker Engine. It shows when the process was frozen. */

@@ -85,7 +85,7 @@ export async function openWorker(deps: WorkerDeps): Promise<Worker> {
   parts.defer(() => settle(worker));
   parts.defer(() => closing.abort(new Error('The worker is closing')));
   parts.use(worker.engineHealth);
-  await assertOwnName(worker);
+  await assertOwnName({ ...worker, signal: deps.signal });
   const gateway = parts.use(await openOwnGateway(worker, deps));
   const heartbeats = parts.use(await beginHeartbeat(worker, gateway.address));
   parts.use(await followDrain(worker));

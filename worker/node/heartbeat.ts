@@ -2,6 +2,7 @@
 import { upsert } from '../../core/store/upsert.ts';
 import { nodeHeartbeatMs, nodeLeaseMs, nodes } from '../../model/node.ts';
 import type { Node, NodeGateway } from '../../model/node.ts';
+import { settledOnClose } from '../close.ts';
 import type { WorkerContext } from '../context.ts';
 import { LeaseDeadlines, untilDue } from '../leases/lease-deadlines.ts';
 import { NodeNameError } from './node-identity.ts';
@@ -53,7 +54,7 @@ export async function beginHeartbeat(worker: WorkerContext, gateway: NodeGateway
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       deadlines[Symbol.dispose]();
-      await writing;
+      await settledOnClose(writing);
     },
   };
 }
@@ -67,6 +68,7 @@ async function writeHeartbeats(worker: WorkerContext, write: () => Promise<void>
       await write();
       pauseMs = nodeHeartbeatMs;
     } catch (error) {
+      if (signal.aborted) return;
       pauseMs = retryAfterMs;
       worker.log.warn({ err: error }, 'Heartbeat of the node failed, trying again');
     }

@@ -65,3 +65,12 @@ test('the name of a machine without heartbeats is available', async () => {
   await beat('there');
   expect(await ask()).toBeUndefined();
 });
+
+test('the wait for a heartbeat ends when the signal aborts', async () => {
+  await beat('there');
+  const closing = new AbortController();
+  const settings = { node: 'node-1', machine: 'here' };
+  const log = openLog('warn', { write: () => closing.abort(new Error('closing')) });
+  const asked = assertOwnName({ store, clock, log, settings, signal: closing.signal });
+  await expect(asked).rejects.toThrow('closing');
+});

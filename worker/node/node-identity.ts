@@ -22,19 +22,22 @@ export interface NameDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly settings: Pick<WorkerSettings, 'node' | 'machine'>;
+  /** Ends the wait for a heartbeat. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Throws a `NodeNameError` if a worker on another machine uses this node's name. Returns at once if the last worker of that name was
- * on this machine or has been dead for long. Otherwise waits for a heartbeat, since the node may just have moved to this machine.
+ * on this machine or has been dead for long. Otherwise waits for a heartbeat, since the node may just have moved to this machine;
+ * rejects with the signal's reason when it aborts.
  */
-export async function assertOwnName({ store, clock, log, settings }: NameDeps): Promise<void> {
+export async function assertOwnName({ store, clock, log, settings, signal }: NameDeps): Promise<void> {
   const { node, machine } = settings;
   const found = await store.get(nodes, node);
   if (!found || found.machine === undefined || found.machine === machine) return;
   if (!isAlive(found, await store.now())) return;
   log.warn({ node }, 'The node was on another machine a moment ago, waiting for a heartbeat from there');
-  await clock.sleep(heardWithinMs);
+  await clock.sleep(heardWithinMs, signal);
   const again = await store.get(nodes, node);
   if (again?.machine === found.machine && again.leaseUntil > found.leaseUntil) throw new NodeNameError(node);
 }

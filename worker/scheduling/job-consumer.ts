@@ -5,6 +5,7 @@ import { abortable } from '../../core/async/abortable.ts';
 import { JobHandlers } from '../../core/queue/queue.ts';
 import type { Queue } from '../../core/queue/queue.ts';
 import { backends } from '../../model/backend.ts';
+import { settledOnClose } from '../close.ts';
 import type { WorkerContext } from '../context.ts';
 import { accepts, acceptsBackends, claim, claimWaiting } from './claim.ts';
 
@@ -80,16 +81,21 @@ class JobConsumer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    await this.#updating;
+    await settledOnClose(this.#updating);
     await this.#unsubscribe();
   }
 
   async #subscribe(): Promise<void> {
     const { cluster, maxConcurrentStarts } = this.#worker.settings;
-    const handlers = new JobHandlers().on(spawnJob, async ({ backend }, signal) => await this.#spawn(backend, signal));
+    const handlers = new JobHandlers().on(
+      spawnJob,
+      async ({ backend }, signal) => await abortable(this.#spawn(backend), signal),
+    );
     const concurrency = maxConcurrentStarts;
     this.#subscription = await this.#queue.consume(clusterQueue(cluster), handlers, { concurrency });
     this.#someWait = true;
+    // The close does not wait for a queue that answers late.
+    if (this.#isClosed) await this.#unsubscribe();
   }
 
   async #unsubscribe(): Promise<void> {
@@ -98,12 +104,12 @@ class JobConsumer implements AsyncDisposable {
     await subscription?.[Symbol.asyncDispose]();
   }
 
-  async #spawn(id: string, signal: AbortSignal): Promise<void> {
+  async #spawn(id: string): Promise<void> {
     const { store, bus, settings } = this.#worker;
     const backend = await store.get(backends, id);
     if (!backend?.live || (backend.node ?? settings.node) !== settings.node) return;
     // The job is in progress while the start needs a permit, so that other nodes get the jobs that this node cannot start yet.
-    if (accepts(this.#worker, backend)) await abortable(claim(this.#worker, backend), signal);
+    if (accepts(this.#worker, backend)) await claim(this.#worker, backend);
     else await bus.publish(backendWaits, { cluster: settings.cluster });
   }
 }
