@@ -220,7 +220,7 @@ function beginReconciling(worker: WorkerContext): AsyncDisposable {
 function beginRepairingFirewall({ machineClock, firewall, log }: WorkerContext): AsyncDisposable {
   return repeatUntilClosed(machineClock, repairFirewallEveryMs, async () => {
     await firewall.repair().catch((error: unknown) => {
-      log.error({ err: error }, 'Cannot write the rules of the firewall again, trying again in a minute');
+      log.error({ err: error }, 'Cannot restore the firewall rules, trying again in a minute');
     });
   });
 }

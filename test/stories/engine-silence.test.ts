@@ -64,7 +64,7 @@ describe.skipIf(!canStart)(`a platform whose Docker Engine stops answering${why}
     await fixture.platform.restart();
     expect(await readiness(fixture)).toEqual({
       status: 503,
-      worker: `No Docker Engine answers at ${engine.host}, start one or say where it listens`,
+      worker: `No Docker Engine answers at ${engine.host}: start it, or set DOCKER_HOST to its socket`,
     });
     const connection = await fixture.connect('serve');
     thaw();

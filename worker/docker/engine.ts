@@ -142,7 +142,7 @@ async function inspectEngine(
   const failing = (message: string) => (error: unknown) => {
     throw new EngineError('unavailable', message, { cause: engineError(error) });
   };
-  const noAnswer = `No Docker Engine answers at ${host}, start one or say where it listens`;
+  const noAnswer = `No Docker Engine answers at ${host}: start it, or set DOCKER_HOST to its socket`;
   const version = await docker.version().catch(failing(noAnswer));
   refuseOld(version);
   const info = (await docker.info().catch(failing(noAnswer))) as EngineInfo;

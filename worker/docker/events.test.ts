@@ -25,8 +25,8 @@ test('after a gap, the engine replays its events from the last one on, by its ow
   engine.streams[1]?.write(eventAt(1_001, 'two'));
   await vi.waitUntil(() => events.length === 2, { timeout: 30_000 });
   expect(events.map(({ kind, container }) => [kind, container])).toEqual([
-    ['died', 'one'],
-    ['died', 'two'],
+    ['exited', 'one'],
+    ['exited', 'two'],
   ]);
   closing.abort();
   await following;

@@ -7,12 +7,12 @@ import { linesOf } from '../../core/text/lines.ts';
 import { callEngine } from './engine-error.ts';
 import { backendLabel, nodeLabel } from './labels.ts';
 
-/** `died`: the container's first process exited. `out-of-memory`: the kernel killed a process in it for its memory limit. */
+/** `exited`: the container's first process exited. `out-of-memory`: the kernel killed a process in it for its memory limit. */
 export interface ContainerEvent {
-  readonly kind: 'died' | 'out-of-memory';
+  readonly kind: 'exited' | 'out-of-memory';
   readonly container: string;
   readonly backend: string;
-  /** Of `died`, if the engine reported it. */
+  /** Of `exited`, if the engine reported it. */
   readonly exitCode: number | undefined;
 }
 
@@ -100,7 +100,7 @@ function containerEvent({ Action, Actor }: DockerEvent): ContainerEvent | undefi
   if (Actor?.ID === undefined || backend === undefined || (Action !== 'die' && Action !== 'oom')) return undefined;
   const exitCode = Number(Actor.Attributes?.['exitCode'] ?? Number.NaN);
   return {
-    kind: Action === 'die' ? 'died' : 'out-of-memory',
+    kind: Action === 'die' ? 'exited' : 'out-of-memory',
     container: Actor.ID,
     backend,
     exitCode: Number.isInteger(exitCode) ? exitCode : undefined,

@@ -67,7 +67,7 @@ export class Network {
     if (!isOurs || !subnet || found.Options?.[isolationOption] !== 'false') {
       throw new EngineError(
         'refused',
-        `A Docker network named "${this.name}" exists and is not one of ours, remove it or name the node differently`,
+        `A Docker network named "${this.name}" exists that this node did not create: remove it, or set BERTH_NODE to another name`,
       );
     }
     if (this.#addresses && this.#subnet === subnet) return;

@@ -150,10 +150,7 @@ class IptablesFirewall implements Firewall {
     if (!this.#isSettled) return;
     await this.#writes.run('', async () => {
       if (await isHooked(this.#bridge)) return;
-      this.#log.error(
-        { bridge: this.#bridge },
-        'Another program has deleted the rules of the firewall, writing them again',
-      );
+      this.#log.error({ bridge: this.#bridge }, 'Another program deleted the firewall rules, restoring them');
       await writeBridgeRules(this.#rules);
       await iptablesRestore('ipv4', egressRules(this.#bridge, this.#limited));
     });

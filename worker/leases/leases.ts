@@ -47,7 +47,10 @@ export async function keepKey(worker: LeaseContext, run: KeyHolder, stop: Stop):
   const id = keyId(account, service, key);
   void renewUntilEnd(worker, run, { id, fencingToken, stop, onHeld: held.resolve }).catch((error: unknown) => {
     if (!run.signal.aborted)
-      worker.log.error({ err: error, backend: run.id }, 'Renewing a key failed, it is not renewed any more');
+      worker.log.error(
+        { err: error, backend: run.id },
+        'Key renewal failed unexpectedly, the key is no longer renewed',
+      );
   });
   await held.promise;
 }

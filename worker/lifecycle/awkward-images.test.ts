@@ -69,12 +69,12 @@ describe.skipIf(why !== undefined)(`awkward images on a real engine ${why ?? ''}
       [
         'another port',
         sh('exec httpd -f -p 3000'),
-        "listens on 3000, expected 8080: set the service's port to 3000, or let the application listen on $PORT",
+        "listens on 3000, expected 8080: set the service's port to 3000, or make the application listen on $PORT",
       ],
       [
         'two other ports',
         sh('httpd -p 3000; exec httpd -f -p 9229'),
-        "listens on 3000 and 9229, expected 8080: set the service's port to the right one, or let the application listen on $PORT",
+        "listens on 3000 and 9229, expected 8080: set the service's port to the right one, or make the application listen on $PORT",
       ],
     ]),
   )('an image that listens on %s waits, and its backend says why', async (_what, config, words) => {

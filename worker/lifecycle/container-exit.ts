@@ -20,7 +20,7 @@ export async function checkContainer(worker: WorkerContext, run: Run, reportedCo
   });
   // During the start-up, another container may have replaced it.
   if (run.container?.id !== container.id || state?.phase === 'running' || state?.phase === 'created') return;
-  run.processDied();
+  run.processExited();
   await run.endStartUp();
   if (run.container?.id !== container.id) return;
   const exitCode = state?.exitCode ?? reportedCode ?? null;

@@ -39,7 +39,7 @@ export function finalize(worker: WorkerContext, run: Run, outcome: Outcome): Pro
 async function finalizeOnce(worker: WorkerContext, run: Run, outcome: Outcome): Promise<void> {
   const now = worker.clock.now();
   const failure = outcome.failure ?? run.failure;
-  run.processDied();
+  run.processExited();
   await run.endStartUp();
   // If the engine's answer was lost, the container may run: it is removed before the end is published.
   if (run.container && !run.container.started) await removeContainerOf(worker, run);

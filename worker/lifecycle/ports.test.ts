@@ -178,7 +178,7 @@ await describeWorker('the port of a backend', (fixture) => {
     await eventually(async () => await fetch(url).catch(() => undefined));
     await clock.advance(firstCheckMs);
     expect(await eventually(async () => (await platform.get(id)).startProblem)).toBe(
-      "listens on 8888 and 8889 (on localhost only), expected 8080: set the service's port to the right one, or let the application listen on $PORT",
+      "listens on 8888 and 8889 (on localhost only), expected 8080: set the service's port to the right one, or make the application listen on $PORT",
     );
     const ended = await eventually(async () => {
       await clock.advance(1_000);

@@ -68,7 +68,7 @@ function progressPublisher({ bus, clock, log }: WorkerContext, backend: string):
 }
 
 function failureOf(error: unknown, limitSeconds: number): string {
-  if (error instanceof TimeoutError) return `The image could not be fetched within ${limitSeconds} seconds`;
+  if (error instanceof TimeoutError) return `The image could not be pulled within ${limitSeconds} seconds`;
   const why = error instanceof EngineError ? error.message : 'an error of the platform';
-  return `The image could not be fetched: ${why}`;
+  return `The image could not be pulled: ${why}`;
 }

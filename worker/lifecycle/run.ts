@@ -40,7 +40,7 @@ export function newRun(worker: WorkerContext, backend: Backend, adopted?: RunPar
  *
  *     startUp             its image is pulled, its container is created and started, its port opens; `endStartUp` cancels this
  *     beginStop           this worker stops it, softly or hard; `hardenStop` makes a soft stop hard
- *     processDied         its process has exited, for whatever reason
+ *     processExited       its process has exited, for whatever reason
  *     finalize            its end is written, and its container and folders are removed
  *     containerGone       no container of it runs or will run: the next holder of its key may start
  *     finish              all of it is removed
@@ -58,7 +58,7 @@ export class Run {
   readonly #statuses: Statuses;
   readonly #startUp = new AbortController();
   readonly #harden = new AbortController();
-  readonly #death = new AbortController();
+  readonly #exit = new AbortController();
   readonly #gone = Promise.withResolvers<void>();
   readonly #life = new AbortController();
   #backend: Backend;
@@ -219,12 +219,12 @@ export class Run {
   }
 
   /** Aborts when its process has exited. */
-  get diedSignal(): AbortSignal {
-    return this.#death.signal;
+  get exitedSignal(): AbortSignal {
+    return this.#exit.signal;
   }
 
-  processDied(): void {
-    this.#death.abort();
+  processExited(): void {
+    this.#exit.abort();
   }
 
   /** Whether `finalize` was called. */

@@ -129,7 +129,7 @@ await describeWorker('keys, time limits and folders of a backend that starts', (
     never.resolve();
     expect(ended.history.at(-1)).toMatchObject({
       terminationReason: null,
-      failure: 'The image could not be fetched within 3 seconds',
+      failure: 'The image could not be pulled within 3 seconds',
     });
   });
 

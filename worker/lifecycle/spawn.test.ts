@@ -110,7 +110,7 @@ await describeWorker('the start of a backend', (fixture) => {
       terminationReason: null,
       exitCode: null,
       lastStatus: 'loading',
-      failure: expect.stringMatching(/^The image could not be fetched: .*manifest/) as string,
+      failure: expect.stringMatching(/^The image could not be pulled: .*manifest/) as string,
     });
   });
 

@@ -55,20 +55,20 @@ async function stop(worker: WorkerContext, run: Run, kind: TerminationKind, reas
   }
   if (run.stopKind === 'soft') {
     // A program may quit at once on a second request.
-    if (!(await run.containerLease?.hasAskedToStop())) await signalUntilGone(worker, run, 'stop', run.hardStop);
-    if (await isGoneInTime(worker, run)) return;
+    if (!(await run.containerLease?.hasAskedToStop())) await signalUntilExited(worker, run, 'stop', run.hardStop);
+    if (await exitsInTime(worker, run)) return;
     harden(worker, run, reason);
   }
-  await signalUntilGone(worker, run, 'SIGKILL');
+  await signalUntilExited(worker, run, 'SIGKILL');
 }
 
 /** Waits for the exit until the grace time has passed or the stop becomes hard. */
-async function isGoneInTime(worker: WorkerContext, run: Run): Promise<boolean> {
+async function exitsInTime(worker: WorkerContext, run: Run): Promise<boolean> {
   const grace = new AbortController();
   using _timer = worker.clock.after(graceLeftMs(worker, run), () => grace.abort());
   const hurry = AbortSignal.any([run.hardStop, grace.signal, run.signal]);
   while (!hurry.aborted) {
-    if (await isGone(worker, run, hurry)) return true;
+    if (await waitForExit(worker, run, hurry)) return true;
   }
   if (run.hardStop.aborted || run.signal.aborted) return run.signal.aborted;
   // It may have exited in time, and this is not handled yet.
@@ -89,7 +89,7 @@ function graceLeftMs(worker: WorkerContext, run: Run): number {
 }
 
 /** Sends the stop signal until the engine accepts it, and SIGKILL until the container has exited. */
-async function signalUntilGone(
+async function signalUntilExited(
   worker: WorkerContext,
   run: Run,
   signal: StopSignal,
@@ -102,13 +102,13 @@ async function signalUntilGone(
     } catch (error) {
       worker.log.warn({ err: error, backend: run.id, signal }, 'Cannot signal the container, trying again');
     }
-    if (await isGone(worker, run, run.signal)) return;
+    if (await waitForExit(worker, run, run.signal)) return;
   }
 }
 
 /** Waits for the exit of the container until its next inspection is due, then inspects it. */
-async function isGone(worker: WorkerContext, run: Run, hurry: AbortSignal): Promise<boolean> {
-  await worker.clock.sleep(inspectEveryMs, AbortSignal.any([hurry, run.diedSignal])).catch(() => {});
+async function waitForExit(worker: WorkerContext, run: Run, hurry: AbortSignal): Promise<boolean> {
+  await worker.clock.sleep(inspectEveryMs, AbortSignal.any([hurry, run.exitedSignal])).catch(() => {});
   if (run.signal.aborted) return true;
   if (!hurry.aborted) {
     await checkContainer(worker, run).catch((error: unknown) => {

@@ -65,18 +65,18 @@ test.each([
   [
     [all4],
     false,
-    "listens on 8080, expected 80: set the service's port to 8080, or let the application listen on $PORT",
+    "listens on 8080, expected 80: set the service's port to 8080, or make the application listen on $PORT",
   ],
-  [[all4], true, "listens on 8080, expected 80: correct the service's port, or let the application listen on $PORT"],
+  [[all4], true, "listens on 8080, expected 80: correct the service's port, or make the application listen on $PORT"],
   [
     [local4, { ...all6, port: 9000 }],
     false,
-    "listens on 8080 (on localhost only) and 9000, expected 80: set the service's port to the right one, or let the application listen on $PORT",
+    "listens on 8080 (on localhost only) and 9000, expected 80: set the service's port to the right one, or make the application listen on $PORT",
   ],
   [
     [{ ...local4, port: 80 }],
     false,
-    'listens on port 80 on localhost only: let the application listen on 0.0.0.0, as HOST says',
+    'listens on port 80 on localhost only: make the application listen on 0.0.0.0, the value of $HOST',
   ],
 ])('%j, configured %s: the container %s', (listeners: Listener[], isConfigured, words) => {
   expect(explainListeners(listeners, { port: 80 }, isConfigured)).toBe(words);

@@ -89,13 +89,13 @@ export function explainListeners(
     return each.isLocal ? `${each.port} (on localhost only)` : String(each.port);
   });
   if (known.some((each) => each.port === port)) {
-    return `listens on port ${port} on localhost only: let the application listen on 0.0.0.0, as HOST says`;
+    return `listens on port ${port} on localhost only: make the application listen on 0.0.0.0, the value of $HOST`;
   }
   const more = known.length > maxNamed ? ['others'] : [];
   const [only] = known.length === 1 ? known : [];
   const setting = only ? `set the service's port to ${only.port}` : `set the service's port to the right one`;
   const advice = isConfigured ? `correct the service's port` : setting;
-  return `listens on ${joined([...names, ...more])}, expected ${port}: ${advice}, or let the application listen on $PORT`;
+  return `listens on ${joined([...names, ...more])}, expected ${port}: ${advice}, or make the application listen on $PORT`;
 }
 
 interface OpenPort {

@@ -44,7 +44,7 @@ export async function beginWatching(worker: WorkerContext): Promise<AsyncDisposa
 async function onEvent(worker: WorkerContext, event: ContainerEvent): Promise<void> {
   const run = worker.runs.get(event.backend);
   if (!run || run.container?.id !== event.container) return;
-  if (event.kind === 'died') {
+  if (event.kind === 'exited') {
     await checkContainer(worker, run, event.exitCode ?? null);
     return;
   }

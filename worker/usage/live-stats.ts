@@ -74,7 +74,7 @@ class Source {
   }
 
   async #read(engine: Pick<Engine, 'followStats'>, run: Run): Promise<void> {
-    const signal = AbortSignal.any([this.#stopping.signal, run.diedSignal, run.signal]);
+    const signal = AbortSignal.any([this.#stopping.signal, run.exitedSignal, run.signal]);
     try {
       const usages = await engine.followStats(run.id, signal);
       this.#opened.resolve();
