@@ -1,6 +1,6 @@
 /** The composition root: opens drivers, listeners and components in order, and closes them in order. */
 import { systemClock } from '../core/clock/system-clock.ts';
-import { collectAfterMs, collectStart } from '../core/heap/collect-start.mjs';
+import { collectAfterMs, collectStartupGarbage } from '../core/heap/collect-start.mjs';
 import { operationsHandler } from '../core/http/operations.ts';
 import type { ReadinessChecks } from '../core/http/operations.ts';
 import type { ServerHandlers } from '../core/http/gated-server.ts';
@@ -118,7 +118,7 @@ export async function openPlatform(options: { config: Config; log: Log; roles: R
   };
   listeners.operations.open({ handle: operationsHandler(operations) });
   if (config.blobs === 'gridfs') fitHeapToBuffers();
-  opening.use(systemClock.after(collectAfterMs, collectStart));
+  opening.use(systemClock.after(collectAfterMs, collectStartupGarbage));
 
   // Closed from last to first; if one part fails, the others are still closed. `opening` closes last, in this order: worker, queue,
   // registry, the listeners, bus, store.

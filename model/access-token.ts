@@ -1,5 +1,6 @@
 /** Access tokens, which users and programs send to act for an account. Only their hash is stored. */
-import { hash, randomInt } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { randomText } from './ids.ts';
 import { crc32 } from 'node:zlib';
 import type { Scope } from '../contract/scopes.ts';
 import type { Collection } from '../core/store/store.ts';
@@ -89,8 +90,7 @@ const publicIdPattern = /^[0-9a-f]{20}$/;
 
 /** The secret of a new token: prefix, 256 random bits and a CRC-32, as in tokens of GitHub. It is shown once, and stored by its hash. */
 export function newSecret(kind: TokenKind): string {
-  let random = '';
-  for (let i = 0; i < randomLength; i += 1) random += alphabet[randomInt(alphabet.length)];
+  const random = randomText(alphabet, randomLength);
   return `${prefixes[kind]}${random}${checksum(random)}`;
 }
 

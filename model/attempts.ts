@@ -27,7 +27,7 @@ export interface AttemptLimit {
 const rounding = 1e-6;
 
 /** Returns the bucket after an attempt, and how long to wait if no attempt was left. */
-export function takeAttempt(
+export function withAttempt(
   bucket: AttemptBucket | undefined,
   limit: AttemptLimit,
   { id, now }: { id: string; now: Date },
@@ -40,7 +40,7 @@ export function takeAttempt(
 }
 
 /** Returns the bucket after an attempt was uncounted. */
-export function returnAttempt(bucket: AttemptBucket, limit: AttemptLimit, now: Date): AttemptBucket {
+export function withoutAttempt(bucket: AttemptBucket, limit: AttemptLimit, now: Date): AttemptBucket {
   return bucketOf(bucket.id, Math.min(limit.capacity, leftNow(bucket, limit, now) + 1), limit, now);
 }
 
@@ -52,7 +52,7 @@ export interface CountedAttempt {
 
 /** How long to wait for an attempt: 0 if one is left. */
 export function waitSeconds(bucket: AttemptBucket | undefined, limit: AttemptLimit, now: Date): number {
-  return takeAttempt(bucket, limit, { id: bucket?.id ?? '', now }).waitSeconds;
+  return withAttempt(bucket, limit, { id: bucket?.id ?? '', now }).waitSeconds;
 }
 
 /** Counts an attempt, if one is left. Returns the bucket afterwards. */
@@ -60,10 +60,10 @@ export async function countAttempt(
   store: Store,
   { id, limit }: CountedAttempt,
   now: Date,
-): Promise<ReturnType<typeof takeAttempt>> {
+): Promise<ReturnType<typeof withAttempt>> {
   let waiting = 0;
   const bucket = await upsert(store, attemptBuckets, id, (current) => {
-    const taken = takeAttempt(current, limit, { id, now });
+    const taken = withAttempt(current, limit, { id, now });
     waiting = taken.waitSeconds;
     return taken.bucket;
   });
@@ -84,7 +84,7 @@ export async function countAttempts(store: Store, attempts: readonly CountedAtte
 /** Uncounts attempts that were counted. */
 export async function uncountAttempts(store: Store, attempts: readonly CountedAttempt[], now: Date): Promise<void> {
   for (const { id, limit } of attempts) {
-    await store.update(attemptBuckets, id, (current) => returnAttempt(current, limit, now));
+    await store.update(attemptBuckets, id, (current) => withoutAttempt(current, limit, now));
   }
 }
 

@@ -1,7 +1,7 @@
 /** The port on which the application in a container should listen. */
 
 /** The default port, if neither the service, the request nor the image has another. */
-const usualPort = 8080;
+const defaultPort = 8080;
 
 export interface ExpectedPorts {
   /** The value of `PORT`. */
@@ -18,6 +18,6 @@ export interface ExpectedPorts {
 export function expectedPorts(configured: number | undefined, exposed: readonly number[]): ExpectedPorts {
   if (configured !== undefined) return { port: configured };
   const [only] = exposed;
-  if (only === undefined || exposed.length > 1 || only === usualPort) return { port: usualPort };
-  return { port: only, otherwise: usualPort };
+  if (only === undefined || exposed.length > 1 || only === defaultPort) return { port: defaultPort };
+  return { port: only, otherwise: defaultPort };
 }

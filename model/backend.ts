@@ -148,12 +148,12 @@ export function assign(backend: Backend, node: string): Backend {
   return { ...backend, node };
 }
 
-/** Moves on to `loading`, `starting` or `waiting`. Unchanged if the backend is there already, or further. */
+/** Moves on to `loading`, `starting` or `waiting`. Unchanged if its status is that one or a later one. */
 export function advance(backend: Backend, status: 'loading' | 'starting' | 'waiting', now: Date): Backend {
   return withEntry(backend, { status, time: now });
 }
 
-/** The container listens: it can be reached at `address`. Unchanged if the backend is ready already, ending or ended. */
+/** The container listens: it can be reached at `address`. Unchanged if the status is `ready` or a later one. */
 export function becomeReady(backend: Backend, address: BackendAddress, now: Date): Backend {
   const ready = withEntry(backend, { status: 'ready', time: now });
   if (ready === backend) return backend;
@@ -188,7 +188,7 @@ export function beginStop(backend: Backend, now: Date): Backend {
 /** A touch is not written again within this time, so that a thousand connects a second to one backend do not wait for each other. */
 const touchIntervalMs = 1_000;
 
-/** Nor within this share of the idle time, of which a new user then has the rest to connect. The shorter time applies. */
+/** The same limit as a share of the idle time, so that a new user has most of it left to connect. The shorter one applies. */
 const touchIntervalShare = 0.1;
 
 /**

@@ -15,7 +15,12 @@ export const idTimeLength = 6;
  */
 export function newBackendId(now: Date = new Date()): string {
   const seconds = Math.floor(now.getTime() / 1000) % 36 ** idTimeLength;
-  let id = seconds.toString(36).padStart(idTimeLength, '0');
-  for (let i = 0; i < randomLength; i += 1) id += alphabet[randomInt(alphabet.length)];
-  return id;
+  return seconds.toString(36).padStart(idTimeLength, '0') + randomText(alphabet, randomLength);
+}
+
+/** Random characters of an alphabet, which cannot be guessed. */
+export function randomText(characters: string, length: number): string {
+  let random = '';
+  for (let i = 0; i < length; i += 1) random += characters[randomInt(characters.length)];
+  return random;
 }

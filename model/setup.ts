@@ -1,10 +1,10 @@
 /** The first administrator, created with a one-time set-up code of the first start, or by the configuration. */
-import { randomInt } from 'node:crypto';
 import type { Collection, Store } from '../core/store/store.ts';
 import { upsert } from '../core/store/upsert.ts';
 import { hashToken } from './access-token.ts';
 import { addAdministrator } from './administrators.ts';
 import { ApiError } from './api-error.ts';
+import { randomText } from './ids.ts';
 import { setMember } from './members.ts';
 import { newUser, userId, users, withPassword } from './user.ts';
 
@@ -39,12 +39,7 @@ const codeLength = 20;
 
 /** A new set-up code, in groups of five characters. */
 export function newSetupCode(): string {
-  let code = '';
-  for (let i = 0; i < codeLength; i += 1) {
-    if (i > 0 && i % 5 === 0) code += '-';
-    code += codeAlphabet[randomInt(codeAlphabet.length)];
-  }
-  return code;
+  return randomText(codeAlphabet, codeLength).replaceAll(/.{5}(?=.)/g, '$&-');
 }
 
 /** Whether there is an administrator. */
@@ -82,17 +77,20 @@ export async function finishSetup(store: Store): Promise<void> {
   await store.delete(setups, setupId);
 }
 
-/** Creates an administrator, who owns an account, unless there is such a user: then only the rights are added. */
-export async function ensureAdministrator(store: Store, claim: SetupClaim, account: string): Promise<void> {
+/** Creates an administrator, who owns an account, or adds the rights to a user, who keeps the password if none is given. */
+export async function ensureAdministrator(
+  store: Store,
+  { email, passwordHash }: Partial<SetupClaim> & Pick<SetupClaim, 'email'>,
+  account: string,
+): Promise<void> {
   const now = await store.now();
-  const id = userId(claim.email);
-  const admin = await upsert(store, users, id, (current) => {
+  const admin = await upsert(store, users, userId(email), (current) => {
     if (current?.isAdmin) return current;
-    const user = withPassword(current ?? newUser(claim.email, { isAdmin: true }, now), claim.passwordHash, now);
-    return { ...user, isAdmin: true };
+    const user = { ...(current ?? newUser(email, { isAdmin: true }, now)), isAdmin: true };
+    return passwordHash === undefined ? user : withPassword(user, passwordHash, now);
   });
   await addAdministrator(store, admin);
-  await setMember(store, account, claim.email, 'owner');
+  await setMember(store, account, email, 'owner');
 }
 
 function claimSetup(setup: Setup, code: string, claim: SetupClaim): Setup {

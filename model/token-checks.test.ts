@@ -75,11 +75,16 @@ test('a process that receives no message reads a revocation from the store withi
   const id = await addToken();
   const permissions = await checks.permissionsOf(id);
   if (!permissions) throw new Error('The token is not valid');
+  const failing = () => {
+    throw new Error('no reason');
+  };
+  using first = checks.watch(permissions, { reason: failing });
   using watch = checks.watch(permissions, { reason: () => new Error('revoked') });
   await revokeInStore(id);
   await pass(999);
   expect(await checks.permissionsOf(id)).toBeUndefined();
   await expect.poll(() => watch.signal.aborted, { interval: 5 }).toBe(true);
+  expect(first.signal.reason).toMatchObject({ message: 'no reason' });
 });
 
 test('a token is read a few times a second, however often it is checked, and its use is recorded once', async () => {

@@ -136,7 +136,7 @@ export class TokenChecks implements AsyncDisposable {
     const permissions = await readPermissions(this.#deps.store, id, await this.#deps.store.now());
     for (const watcher of watchers) {
       const { allows = (now: Permissions) => isStillAllowed(watcher.permissions, now) } = watcher;
-      if (!permissions || !allows(permissions)) watcher.controller.abort(watcher.reason());
+      if (!permissions || !allows(permissions)) watcher.controller.abort(reasonOf(watcher));
     }
   }
 
@@ -173,5 +173,14 @@ export class TokenChecks implements AsyncDisposable {
     );
     const pending = settled.finally(() => this.#pending.delete(pending));
     this.#pending.add(pending);
+  }
+}
+
+/** The reason for which a stream ends. A reason that cannot be made must not keep the stream open. */
+function reasonOf({ reason }: WatchOptions): unknown {
+  try {
+    return reason();
+  } catch (error) {
+    return error;
   }
 }

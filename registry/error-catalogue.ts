@@ -188,19 +188,19 @@ export const registryErrors = {
   denied: {
     code: 'DENIED',
     status: 403,
-    message: 'The access token does not grant this right here',
+    message: 'The access token does not allow this request',
     when: 'Basic credentials are valid and lack the right, whether or not the repository exists',
   },
   'grant-denied': {
     code: 'DENIED',
     status: 401,
-    message: 'The access token does not grant this right here',
+    message: 'The access token does not allow this request',
     when: 'A grant lacks the right; the client may request another one, with the scope in the challenge, and shows this error if that grant lacks the right too',
   },
   'quota-exceeded': {
     code: 'DENIED',
     status: 403,
-    message: 'This would exceed the storage quota of the account, delete images or ask for more',
+    message: 'This would exceed the storage quota of the account, delete images or ask an operator for a higher quota',
     when: 'An upload, a mount or a manifest would exceed the quota of the account',
   },
   'blob-too-large': {

@@ -58,5 +58,5 @@ test('an unavailable bus fails no push and no deletion', async () => {
   const { status } = await pushImage(alone, { repository, reference: 'v1' });
   expect(status).toBe(201);
   expect((await alone.as(`/v2/${repository}/manifests/v1`, { method: 'DELETE' })).status).toBe(202);
-  expect(alone.logLines.filter((line) => line.includes('Publishing a change')).length).toBe(2);
+  expect(alone.logLines.filter((line) => line.includes('Cannot publish a change')).length).toBe(2);
 });

@@ -11,6 +11,9 @@ export function publishEvent<Message>(
   message: NoInfer<Message>,
 ): void {
   bus.publish(topic, message).catch((error: unknown) => {
-    log.warn({ err: error, topic: topic.name }, 'Publishing a change in the registry failed');
+    log.warn(
+      { err: error, topic: topic.name },
+      'Cannot publish a change in the registry, subscribers find it in the store',
+    );
   });
 }

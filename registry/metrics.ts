@@ -34,11 +34,7 @@ export function openRegistryMetrics(metrics: Metrics): RegistryMetrics {
   );
   const received = group.counter('berth_registry_received_bytes_total', 'Bytes that clients sent to the registry');
   const sent = group.counter('berth_registry_sent_bytes_total', 'Bytes that the registry sent to clients');
-  const errors = group.counter(
-    'berth_registry_refusals_total',
-    'Requests that the registry refused, by reason',
-    'reason',
-  );
+  const errors = group.counter('berth_registry_errors_total', 'Errors that the registry answered, by reason', 'reason');
   /** The totals of each connection at the end of its last request. */
   const counted = new WeakMap<Socket, Traffic>();
   return {

@@ -96,7 +96,7 @@ async function serve(context: RegistryContext, metrics: RegistryMetrics, raw: Ra
     await runHandler(context, { request, response, query: found.query, logFields }, found);
   } catch (error) {
     failure = asRegistryError(error);
-    metrics.countError(failure.entry);
+    if (!isDisconnect(failure)) metrics.countError(failure.entry);
     await answerFailure({ ...context, log }, raw, { error: failure, id });
   }
   await finished(response);

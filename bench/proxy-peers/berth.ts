@@ -1,5 +1,5 @@
 /** Berth's proxy alone: with a store, a bus and a listener, as in a process with the role `proxy`. It collects garbage on SIGUSR2. */
-import { collectStart } from '../../core/heap/collect-start.mjs';
+import { collectStartupGarbage } from '../../core/heap/collect-start.mjs';
 import { silentLog } from '../../core/log/log.ts';
 import { openSqliteStore } from '../../core/store/sqlite/sqlite.ts';
 import { collectWithoutHelpers } from '../../main/process/heap.ts';
@@ -14,6 +14,6 @@ await using store = await openSqliteStore({ folder: folder.path, collections: mo
 await using fixture = await openFixture({ store });
 const { token } = await spawnReady(fixture, { address: { host: '127.0.0.1', port: Number(backendPort) } }, { user });
 for (let i = 1; i < Number(routes); i += 1) await spawnReady(fixture, { address: { host: '127.0.0.1', port: 1 } }, {});
-process.on('SIGUSR2', collectStart);
+process.on('SIGUSR2', collectStartupGarbage);
 process.stdout.write(JSON.stringify({ port: fixture.port, token }));
 await new Promise((resolve) => process.once('SIGTERM', resolve));

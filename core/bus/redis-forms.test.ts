@@ -46,9 +46,9 @@ describe.skipIf(problem !== undefined)(`Bus and queue${problem === undefined ? '
     const heard: string[] = [];
     await bus.subscribe(word, ({ text }) => void heard.push(text));
     const handlers = new JobHandlers().on(work, async ({ text }) => void heard.push(text));
-    await using _consumer = await queue.consume('hall', handlers, { concurrency: 1 });
+    await using _consumer = await queue.consume('tests', handlers, { concurrency: 1 });
     await bus.publish(word, { text: 'published' });
-    await queue.add('hall', work, { text: 'done' }, { id: 'a' });
+    await queue.add('tests', work, { text: 'done' }, { id: 'a' });
     await expect.poll(() => [...heard].sort(), soon).toEqual(['done', 'published']);
   });
 
@@ -60,7 +60,7 @@ describe.skipIf(problem !== undefined)(`Bus and queue${problem === undefined ? '
     await using bus = await openRedisBus({ url, log: silentLog() });
     await using queue = await openBullQueue({ url, log: silentLog() });
     await expect(bus.ping()).rejects.toThrow('Redis');
-    await expect(queue.add('hall', work, { text: 'a' }, { id: 'a' })).rejects.toThrow('Redis');
+    await expect(queue.add('tests', work, { text: 'a' }, { id: 'a' })).rejects.toThrow('Redis');
   });
 });
 

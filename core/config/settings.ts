@@ -37,7 +37,10 @@ export interface SettingProblem {
 export function readSettings<S extends Settings>(
   settings: S,
   environment: Readonly<Record<string, string | undefined>>,
-  { prefix, check }: { readonly prefix: string; check(values: Partial<SettingValues<S>>): SettingProblem[] },
+  {
+    prefix,
+    check,
+  }: { readonly prefix: string; readonly check: (values: Partial<SettingValues<S>>) => SettingProblem[] },
 ): SettingValues<S> {
   const values: Record<string, unknown> = {};
   const problems: SettingProblem[] = [];

@@ -15,7 +15,7 @@ export const collectAfterMs = 20_000;
  * Collects the garbage of a start in the heap of this thread: loading the sources leaves 3 MB in a small thread and 10 MB in a large
  * one. V8 itself does not collect it, because the heap of an idle thread does not grow. Blocks the thread for 10 to 150 ms.
  */
-export function collectStart() {
+export function collectStartupGarbage() {
   gcOfV8()({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from './node-http.ts';
 import type { Http2Connections } from './http2/http2-connections.ts';
 import { connectionEvent, countRequest, isHttp2, newServer } from './listener.ts';
-import type { FurtherConnections } from './listener.ts';
+import type { ClosableConnections } from './listener.ts';
 import type { SecureContexts } from '../tls/secure-contexts.ts';
 
 /**
@@ -37,7 +37,7 @@ export interface NewConnection {
 export interface GatedServer {
   readonly server: Server;
   /** Connections of the server that its events do not show, for `listen`. */
-  readonly further: FurtherConnections | undefined;
+  readonly otherConnections: ClosableConnections | undefined;
   /** From now on, the handlers answer requests. */
   open(handlers: ServerHandlers): void;
   /** From now on, requests are answered with 503, so that clients retry. */
@@ -91,7 +91,7 @@ export function newGatedServer(options: ServerOptions = {}, tls?: GateTls): Gate
     );
   });
   const set = (next: ServerHandlers) => void (handlers = next);
-  return { server, further: http2, open: set, close: () => set({ handle: answerUnavailable }) };
+  return { server, otherConnections: http2, open: set, close: () => set({ handle: answerUnavailable }) };
 }
 
 const handOver: NonNullable<ServerHandlers['accept']> = (connection) => connection.handOver();

@@ -113,7 +113,7 @@ const decoder = new TextDecoder();
 function parse(bytes: Buffer): unknown {
   if (bytes.length === 0) return {};
   if (!isUtf8(bytes)) {
-    throw new BodyError('malformed', 'The body is not UTF-8; is it cut in the middle of a character?');
+    throw new BodyError('malformed', 'The body is not valid UTF-8, send the whole body in UTF-8');
   }
   if (depthOf(bytes) > maxDepth) {
     throw new BodyError('malformed', `The body is nested deeper than ${maxDepth} levels`);

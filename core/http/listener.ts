@@ -17,11 +17,11 @@ export interface ListenOptions {
   /** How long closing waits for open requests before it closes their connections, in milliseconds. */
   readonly drainMs?: number;
   /** Connections of the server that its events do not show. */
-  readonly further?: FurtherConnections | undefined;
+  readonly otherConnections?: ClosableConnections | undefined;
 }
 
 /** Connections that are closed with a listener. */
-export interface FurtherConnections {
+export interface ClosableConnections {
   /** Closes idle connections, and from now on each connection that becomes idle. */
   closeIdle(): void;
   closeAll(): void;
@@ -101,12 +101,12 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
     });
   });
   let closing: Promise<void> | undefined;
-  const all = [connections, ...(options.further ? [options.further] : [])];
+  const all = [connections, ...(options.otherConnections ? [options.otherConnections] : [])];
   const close = () => (closing ??= drain(server, all, options.drainMs ?? defaultDrainMs));
   return { server, port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
 }
 
-async function drain(server: Server, connections: readonly FurtherConnections[], drainMs: number): Promise<void> {
+async function drain(server: Server, connections: readonly ClosableConnections[], drainMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   for (const each of connections) each.closeIdle();
   const cut = setTimeout(() => {
@@ -120,7 +120,7 @@ async function drain(server: Server, connections: readonly FurtherConnections[],
  * The connections of a server, with the number of open requests of each. Node's own `closeIdleConnections` does not close
  * connections without a first request, which browsers and Node's `fetch` open in advance.
  */
-class OpenConnections implements FurtherConnections {
+class OpenConnections implements ClosableConnections {
   readonly #busy = new Map<Duplex, { requests: number }>();
   /** With TLS, the TCP connections below, also before the handshake. */
   readonly #tcpConnections = new Set<Duplex>();

@@ -26,7 +26,12 @@ async function open({ hasHttp2 = true, hstsSeconds = 0 } = {}) {
   const contexts = new SecureContexts([api, sessions]);
   const gate = newGatedServer({}, { contexts, hstsSeconds, ...(hasHttp2 && { http2: Http2Connections }) });
   gate.open({ handle: (_request, response) => void response.end('answered') });
-  const listener = await listen(gate.server, { host: '127.0.0.1', port: 0, drainMs: 50, further: gate.further });
+  const listener = await listen(gate.server, {
+    host: '127.0.0.1',
+    port: 0,
+    drainMs: 50,
+    otherConnections: gate.otherConnections,
+  });
   const dial = async (options: ConnectionOptions = {}) => {
     const socket = connect({ host: '127.0.0.1', port: listener.port, rejectUnauthorized: false, ...options });
     socket.on('error', () => {});

@@ -18,7 +18,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await using redis = await startRedis({ appendOnly: true });
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
     const { parts, handlers } = partsOf(async () => await delay(5));
-    await using _ = await queue.consume('hall', handlers, { concurrency: 3 });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 3 });
     let restarts = 0;
     // However long a restart takes, and however many jobs are rejected meanwhile.
     const adding = addMany(queue, 300, () => restarts === 3);
@@ -37,16 +37,16 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     const { log, lines } = collectLog();
     await using queue = await openBullQueue({ url: redis.url, log });
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: '1' });
     await expect.poll(() => [...parts], soon).toStrictEqual([1]);
     await redis.ask('SET', 'from-before', '1');
     await redis.stop();
     const rejected = await Promise.allSettled(
-      Array.from({ length: 500 }, (_each, part) => queue.add('hall', work, { part }, { id: `${part}` })),
+      Array.from({ length: 500 }, (_each, part) => queue.add('tests', work, { part }, { id: `${part}` })),
     );
     expect(rejected.every((each) => each.status === 'rejected' && isUnavailable(each.reason))).toBe(true);
-    await expect(queue.add('hall', work, { part: 2 }, { id: '2' })).rejects.toThrow(QueueError);
+    await expect(queue.add('tests', work, { part: 2 }, { id: '2' })).rejects.toThrow(QueueError);
     await expect(queue.ping()).rejects.toThrow(QueueError);
     await redis.start();
     expect(await redis.ask('EXISTS', 'from-before')).toBe('0');
@@ -69,19 +69,19 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
       await delay(20);
       events.push(`ended ${part}`);
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 3 });
-    for (let part = 0; part < 10; part += 1) await queue.add('hall', work, { part }, { id: `${part}` });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 3 });
+    for (let part = 0; part < 10; part += 1) await queue.add('tests', work, { part }, { id: `${part}` });
     await expect.poll(() => events, soon).toStrictEqual(['began 0', 'began 1', 'began 2']);
     await redis.flush();
     await redis.ask('SCRIPT', 'FLUSH');
     // A job that Redis has lost although it still runs, and a new job.
-    await queue.add('hall', work, { part: 0 }, { id: '0' });
-    await queue.add('hall', work, { part: 20 }, { id: '20' });
+    await queue.add('tests', work, { part: 0 }, { id: '0' });
+    await queue.add('tests', work, { part: 20 }, { id: '20' });
     gate.resolve();
     await expect.poll(() => events.filter((event) => event === 'ended 0').length, soon).toBe(2);
     expect(events.filter((event) => event.endsWith(' 0'))).toStrictEqual(['began 0', 'ended 0', 'began 0', 'ended 0']);
     await expect.poll(() => events, soon).toContain('ended 20');
-    await queue.add('hall', work, { part: 21 }, { id: '21' });
+    await queue.add('tests', work, { part: 21 }, { id: '21' });
     await expect.poll(() => events, soon).toContain('ended 21');
     expect(events).not.toContain('began 5');
   });
@@ -91,8 +91,8 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await redis.stop();
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await expect(queue.add('hall', work, { part: 1 }, { id: '1' })).rejects.toThrow(QueueError);
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await expect(queue.add('tests', work, { part: 1 }, { id: '1' })).rejects.toThrow(QueueError);
     await redis.start();
     await expect.poll(async () => await isAdded(queue, 2), soon).toBe(true);
     await expect.poll(() => parts.has(2), soon).toBe(true);
@@ -102,10 +102,10 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await using redis = await startRedis();
     await using queue = await openBullQueue({ url: redis.url, log: silentLog() });
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: '1' });
     await redis.freeze();
-    await expect(queue.add('hall', work, { part: 2 }, { id: '2' })).rejects.toThrow(QueueError);
+    await expect(queue.add('tests', work, { part: 2 }, { id: '2' })).rejects.toThrow(QueueError);
     redis.thaw();
     await expect.poll(async () => await isAdded(queue, 3), soon).toBe(true);
     await expect.poll(() => parts.has(3), soon).toBe(true);
@@ -117,18 +117,18 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
     await using queue = await openBullQueue({ url: redis.url, log: silentLog(), timings });
     const gate = Promise.withResolvers<void>();
     const { parts, handlers } = partsOf(async (part) => await (part === 1 ? gate.promise : undefined));
-    await using _ = await queue.consume('hall', handlers, { concurrency: 2 });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 2 });
+    await queue.add('tests', work, { part: 1 }, { id: '1' });
     await expect.poll(() => parts.has(1), soon).toBe(true);
     await redis.ask('EVAL', "redis.call('SET', 'much', string.rep('x', 20000000))", '0');
-    await expect(queue.add('hall', work, { part: 2 }, { id: '2' })).rejects.toThrow(/OOM/);
+    await expect(queue.add('tests', work, { part: 2 }, { id: '2' })).rejects.toThrow(/OOM/);
     expect(await isAdded(queue, 2)).toBe(false);
     gate.resolve();
     await redis.ask('DEL', 'much');
     await expect.poll(async () => await isAdded(queue, 3), soon).toBe(true);
     await expect.poll(() => parts.has(3), soon).toBe(true);
     // The job that ended when Redis had no memory for its outcome does not block the next job with its ID.
-    await queue.add('hall', work, { part: 4 }, { id: '1' });
+    await queue.add('tests', work, { part: 4 }, { id: '1' });
     await expect.poll(() => parts.has(4), soon).toBe(true);
   });
 
@@ -145,8 +145,8 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
       running -= 1;
       ended += 1;
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 3 });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 3 });
+    await queue.add('tests', work, { part: 1 }, { id: '1' });
     await expect.poll(() => running, soon).toBe(1);
     await redis.stop();
     await delay(600);
@@ -166,7 +166,7 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
       failing -= 1;
       if (failing >= 0) throw new Error('Not yet');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 5 });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 5 });
     const added = await addMany(queue, 1_000);
     await expect.poll(() => parts.size, soon).toBe(added.length);
     // BullMQ also has temporary keys.
@@ -176,12 +176,12 @@ describe.skipIf(problem !== undefined)(`Jobs on Redis${problem === undefined ? '
         .filter((key) => !/:(?:marker|stalled|stalled-check|pc)$/.test(key));
     await expect
       .poll(async () => (await lasting()).sort(), soon)
-      .toStrictEqual(['berth:{hall}:events', 'berth:{hall}:id', 'berth:{hall}:meta']);
-    expect(Number(await redis.ask('XLEN', 'berth:{hall}:events'))).toBeLessThan(300);
+      .toStrictEqual(['berth:{tests}:events', 'berth:{tests}:id', 'berth:{tests}:meta']);
+    expect(Number(await redis.ask('XLEN', 'berth:{tests}:events'))).toBeLessThan(300);
   });
 });
 
 async function jobKey(redis: { ask(...command: string[]): Promise<string> }): Promise<string> {
-  const keys = (await redis.ask('KEYS', 'berth:{hall}:????????-*')).split('\n');
+  const keys = (await redis.ask('KEYS', 'berth:{tests}:????????-*')).split('\n');
   return keys.find((key) => !key.endsWith(':lock')) ?? '';
 }

@@ -13,7 +13,7 @@ const problem = await redisProblem();
 describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : ` (skipped: ${problem})`}`, () => {
   test('share a queue: each job runs once, in one of two processes', async () => {
     await using redis = await startRedis();
-    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 3 };
+    const options = { url: redis.url, prefix: randomUUID(), queue: 'tests', concurrency: 3 };
     await using one = startConsumerProcess(options);
     await using other = startConsumerProcess(options);
     await expect.poll(() => [one.lines[0], other.lines[0]], soon).toStrictEqual(['ready', 'ready']);
@@ -29,9 +29,9 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
 
   test('take over the job of a consumer that was killed, and of a consumer that closes', async () => {
     await using redis = await startRedis();
-    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
+    const options = { url: redis.url, prefix: randomUUID(), queue: 'tests', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await queue.add('tests', work, { part: 1 }, { id: '1' });
     await using killed = startConsumerProcess({ ...options, runsUntilAborted: true });
     await expect.poll(() => killed.lines, soon).toContain('began 1');
     await using leaving = startConsumerProcess({ ...options, runsUntilAborted: true });
@@ -41,7 +41,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     await expect.poll(() => leaving.lines, soon).toContain('began 1');
 
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
     leaving.kill('SIGTERM');
     expect(await leaving.exited).toBe(0);
     await expect.poll(() => parts.has(1), soon).toBe(true);
@@ -49,9 +49,9 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
 
   test('close during an outage of Redis, and their jobs are found later', async () => {
     await using redis = await startRedis({ appendOnly: true });
-    const options = { url: redis.url, prefix: randomUUID(), queue: 'hall', concurrency: 1 };
+    const options = { url: redis.url, prefix: randomUUID(), queue: 'tests', concurrency: 1 };
     await using queue = await openBullQueue({ ...options, log: silentLog() });
-    await queue.add('hall', work, { part: 1 }, { id: '1' });
+    await queue.add('tests', work, { part: 1 }, { id: '1' });
     await using leaving = startConsumerProcess({ ...options, runsUntilAborted: true });
     await expect.poll(() => leaving.lines, soon).toContain('began 1');
     await using idle = startConsumerProcess(options);
@@ -65,7 +65,7 @@ describe.skipIf(problem !== undefined)(`Consumers${problem === undefined ? '' : 
     expect(await Promise.all(all.map(({ exited }) => exited))).toStrictEqual([0, 0, 0]);
     await redis.start();
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
     await expect.poll(() => parts.has(1), soon).toBe(true);
   });
 });

@@ -38,16 +38,16 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
       tries += 1;
       throw new Error('Never works');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => lines.at(-1)?.level, soon).toBe('error');
     expect(tries).toBe(8);
     // Called once for the log and once by BullMQ.
     expect(new Set(pauses)).toStrictEqual(new Set([1, 2, 3, 4, 5, 6, 7]));
     expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
-    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'hall' });
+    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'tests' });
 
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => tries, soon).toBeGreaterThan(8);
   });
 
@@ -56,13 +56,13 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     const { parts, handlers } = partsOf(async () => {
       if (parts.length === 1) throw new Error('Not yet');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
-    await queue.add('hall', work, { part: 2 }, { id: 'b' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
+    await queue.add('tests', work, { part: 2 }, { id: 'b' });
     await expect.poll(() => parts, soon).toStrictEqual([1, 2]);
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => parts, soon).toStrictEqual([1, 2, 1]);
-    await queue.add('hall', work, { part: 3 }, { id: 'c' });
+    await queue.add('tests', work, { part: 3 }, { id: 'c' });
     await expect.poll(() => parts, soon).toStrictEqual([1, 2, 1, 3]);
   });
 
@@ -70,13 +70,13 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     await using queue = await open({ pauseAfterMs: () => 50 });
     const { parts, handlers } = partsOf(async () => {
       if (parts.length > 1) return;
-      await queue.add('hall', work, { part: 1 }, { id: 'a' });
+      await queue.add('tests', work, { part: 1 }, { id: 'a' });
       throw new Error('Not yet');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => parts, soon).toStrictEqual([1, 1, 1]);
-    await queue.add('hall', work, { part: 9 }, { id: 'b' });
+    await queue.add('tests', work, { part: 9 }, { id: 'b' });
     await expect.poll(() => parts, soon).toStrictEqual([1, 1, 1, 9]);
   });
 
@@ -85,11 +85,11 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
     let tries = 0;
     const handlers = new JobHandlers().on(work, async () => {
       tries += 1;
-      if (tries === 8) await queue.add('hall', work, { part: 2 }, { id: 'a' });
+      if (tries === 8) await queue.add('tests', work, { part: 2 }, { id: 'a' });
       if (tries <= 8) throw new Error('Not yet');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await expect.poll(() => tries, soon).toBe(9);
   });
 
@@ -101,12 +101,12 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
       begun.resolve();
       await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('Left'))));
     });
-    const leaving = await queue.consume('hall', interrupted, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    const leaving = await queue.consume('tests', interrupted, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await begun.promise;
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 2 }, { id: 'b' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 2 }, { id: 'b' });
     await expect.poll(() => parts, soon).toStrictEqual([2]);
     await leaving[Symbol.asyncDispose]();
     await expect.poll(() => parts, soon).toStrictEqual([2, 1]);
@@ -115,18 +115,18 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
   test('counts no failure when a job is interrupted, however often', async () => {
     const { log, lines } = collectLog();
     await using queue = await open({}, log);
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     for (let round = 0; round < 10; round += 1) {
       const begun = Promise.withResolvers<void>();
       const handlers = new JobHandlers().on(work, async (_, signal) => {
         begun.resolve();
         await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('Left'))));
       });
-      await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+      await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
       await begun.promise;
     }
     const { parts, handlers } = partsOf(async () => {});
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
     await expect.poll(() => parts, soon).toStrictEqual([1]);
     expect(lines).toStrictEqual([]);
   });
@@ -140,14 +140,14 @@ describe.skipIf(problem !== undefined)(`BullMQ${problem === undefined ? '' : ` (
       await delay(Math.random() * 3);
       seen.set(part, round);
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 4 });
-    await using __ = await queue.consume('hall', handlers, { concurrency: 4 });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 4 });
+    await using __ = await queue.consume('tests', handlers, { concurrency: 4 });
     // One after another for each ID, five IDs side by side.
     await Promise.all(
       Array.from({ length: 5 }, async (_, part) => {
         for (let round = 0; round < 100; round += 1) {
           stored.set(part, round);
-          await queue.add('hall', work, { part }, { id: `${part}`, priority: part % 2 ? 'high' : 'normal' });
+          await queue.add('tests', work, { part }, { id: `${part}`, priority: part % 2 ? 'high' : 'normal' });
         }
       }),
     );

@@ -28,15 +28,15 @@ describe('In the process', () => {
       triedAtSeconds.push((clock.now().getTime() - startMs) / 1000);
       throw new Error('Never works');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
     await clock.advance(600_000);
     expect(triedAtSeconds).toStrictEqual([0, 1, 3, 7, 15, 31, 61, 91]);
     expect(lines.map(({ level }) => level)).toStrictEqual([...Array.from({ length: 7 }, () => 'warn'), 'error']);
-    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'hall' });
+    expect(lines.at(-1)).toMatchObject({ msg: 'Job failed permanently', id: 'a', failures: 8, queue: 'tests' });
 
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
     expect(triedAtSeconds).toHaveLength(9);
   });
@@ -49,10 +49,10 @@ describe('In the process', () => {
       tries += 1;
       if (tries === 1) throw new Error('Not yet');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
     expect(tries).toBe(1);
     await clock.advance(600_000);
@@ -65,11 +65,11 @@ describe('In the process', () => {
     let tries = 0;
     const handlers = new JobHandlers().on(work, async () => {
       tries += 1;
-      if (tries === 8) await queue.add('hall', work, { part: 2 }, { id: 'a' });
+      if (tries === 8) await queue.add('tests', work, { part: 2 }, { id: 'a' });
       if (tries <= 8) throw new Error('Not yet');
     });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
     await clock.advance(600_000);
     expect(tries).toBe(9);
@@ -79,8 +79,8 @@ describe('In the process', () => {
     const clock = new ManualClock();
     const { log, lines } = collectLog();
     await using queue = openInProcessQueue({ clock, log });
-    await using _ = await queue.consume('hall', new JobHandlers(), { concurrency: 1 });
-    await queue.add('hall', work, { part: 1 }, { id: 'a' });
+    await using _ = await queue.consume('tests', new JobHandlers(), { concurrency: 1 });
+    await queue.add('tests', work, { part: 1 }, { id: 'a' });
     await clock.advance(0);
     expect(JSON.stringify(lines)).toContain('No handler for jobs named \\"work\\"');
   });

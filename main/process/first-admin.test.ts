@@ -1,4 +1,4 @@
-import { stat, writeFile } from 'node:fs/promises';
+import { rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { PasswordHashes } from '../../core/secret/password-hash.ts';
@@ -42,6 +42,15 @@ test('a start without an administrator writes a set-up code that only its owner 
   await setUp(store, first?.code ?? '', { email: 'Ada@example.com', passwordHash: 'x' });
   expect(await start()).toBeUndefined();
   await expect(stat(first?.file ?? '')).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('a user who exists becomes an administrator again with the own password, and the file is not read', async () => {
+  await writeFile(join(folder, 'password'), 'the first password');
+  await start('ada@example.com');
+  await store.update(users, 'ada@example.com', (user) => ({ ...user, isAdmin: false, passwordHash: 'changed' }));
+  await rm(join(folder, 'password'));
+  await start('ada@example.com');
+  expect(await store.get(users, 'ada@example.com')).toMatchObject({ isAdmin: true, passwordHash: 'changed' });
 });
 
 test('a set-up that was claimed before a crash is finished by the next start', async () => {

@@ -29,17 +29,14 @@ export interface SetupCode {
 }
 
 /**
- * Creates the configured administrator, unless that administrator exists. As long as there is no administrator, returns the set-up
- * code. Throws `ConfigError` if the password cannot be read or is too weak.
+ * Creates the configured administrator; a user who exists becomes an administrator again. As long as there is no administrator,
+ * returns the set-up code. Throws `ConfigError` if the password cannot be read or is too weak.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<SetupCode | undefined> {
   const { store, folder, account, email } = options;
   const file = join(folder, 'setup-code');
   await finishSetup(store);
-  if (email !== undefined && (await store.get(users, userId(email)))?.isAdmin !== true) {
-    const passwordHash = await options.passwords.hash(await readPassword(options.passwordFile));
-    await ensureAdministrator(store, { email, passwordHash }, account);
-  }
+  if (email !== undefined) await ensureConfigured(options, email);
   if (await hasAdministrator(store)) {
     await rm(file, { force: true });
     return undefined;
@@ -49,6 +46,15 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Setu
   if (kept === undefined) await writeDurably(file, code);
   await addSetupCode(store, code, account);
   return { file, code };
+}
+
+async function ensureConfigured({ store, account, passwords, passwordFile }: FirstAdminOptions, email: string) {
+  const known = await store.get(users, userId(email));
+  if (known?.isAdmin) return;
+  // A user who exists keeps the password, which may have been changed since the file was written.
+  const passwordHash = known?.passwordHash ?? (await passwords.hash(await readPassword(passwordFile)));
+  const claim = known?.passwordHash === undefined ? { email, passwordHash } : { email };
+  await ensureAdministrator(store, claim, account);
 }
 
 async function readPassword(file: string | undefined): Promise<string> {

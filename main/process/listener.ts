@@ -30,11 +30,11 @@ export async function openListener(
   { drainMs, reusePort = false, tls, ...options }: ListenerOptions = {},
 ): Promise<Listener> {
   const gate = newGatedServer(options, tls && (await gateTls(tls)));
-  const { server, further } = gate;
+  const { server, otherConnections } = gate;
   const bound = await listen(server, {
     ...address,
     reusePort,
-    further,
+    otherConnections,
     ...(drainMs !== undefined && { drainMs }),
   }).catch(async (error: unknown) => {
     throw await listenProblem(error, address);

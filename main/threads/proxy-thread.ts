@@ -4,7 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { Registry } from 'prom-client';
 import { systemClock } from '../../core/clock/system-clock.ts';
 import { ConfigError } from '../../core/config/settings.ts';
-import { collectAfterMs, collectStart } from '../../core/heap/collect-start.mjs';
+import { collectAfterMs, collectStartupGarbage } from '../../core/heap/collect-start.mjs';
 import { openLog } from '../../core/log/log.ts';
 import type { LogLevel } from '../../core/log/log.ts';
 import { SecureContexts } from '../../core/tls/secure-contexts.ts';
@@ -30,7 +30,7 @@ async function run(port: MessagePort, data: ThreadData): Promise<void> {
     const roles = new Set(data.roles);
     const contexts = data.certificates && new SecureContexts(data.certificates);
     const proxy = opening.use(await serveProxy(deps, { roles, apiUrl, address, reusePort, contexts }));
-    opening.use(systemClock.after(collectAfterMs, collectStart));
+    opening.use(systemClock.after(collectAfterMs, collectStartupGarbage));
     const opened = opening.move();
     answerRequests(port, handlersOf(deps, opened, contexts));
     send({ kind: 'opened', hostPort: proxy.hostPort });

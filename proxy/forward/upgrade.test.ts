@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { RawData } from 'ws';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
-import { collectStart } from '../../core/heap/collect-start.mjs';
+import { collectStartupGarbage } from '../../core/heap/collect-start.mjs';
 import { endedGraceMs } from './pools.ts';
 import {
   connected,
@@ -179,7 +179,7 @@ test('an open WebSocket keeps nothing of its request in memory', async () => {
   onceAsked((request) => requests.push(new WeakRef(request)));
   const socket = await openSocket(fixture, token);
   await until(() => {
-    collectStart();
+    collectStartupGarbage();
     return requests.every((request) => request.deref() === undefined);
   });
   expect(requests).toHaveLength(2);

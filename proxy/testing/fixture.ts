@@ -105,10 +105,10 @@ export async function openFixture({
   );
   const tls = certificate && { contexts: new SecureContexts([certificate]), http2: Http2Connections };
   const gate = newGatedServer({ maxHeaderSize, requireHostHeader: false }, tls);
-  const { server, further } = gate;
+  const { server, otherConnections } = gate;
   const { accept, ...general } = proxy;
   gate.open(path === 'plain' ? { accept, ...general } : general);
-  const { port } = opened.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs, further }));
+  const { port } = opened.use(await listen(server, { host: '127.0.0.1', port: 0, drainMs, otherConnections }));
   const resources = opened.move();
   return {
     secret,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
+import { attemptBuckets } from '../../model/attempts.ts';
 import { openTestRegistry } from '../../test/kit/registry/registry.ts';
 import type { Answer, Sent, TestRegistry } from '../../test/kit/registry/registry.ts';
 
@@ -44,7 +45,15 @@ test('a user with too many failed logins waits, even with the right password, an
   expect((await registry.send('/token', from('192.0.2.1', right))).status).toBe(200);
   expect(await failTimes(registry, 2, from('192.0.2.1', wrong))).toEqual([401, 429]);
   const metrics = await registry.metrics.metrics();
-  expect(metrics).toContain('berth_registry_refusals_total{reason="too-many-failures"} 6');
+  expect(metrics).toContain('berth_registry_errors_total{reason="too-many-failures"} 6');
+});
+
+test('a token that a client sends as its user name is not stored', async () => {
+  await using registry = await openLimited({ failedLoginsPerMinute: 3 });
+  await failTimes(registry, 1, from('192.0.2.1', registry.basic(`other.${registry.token}`, 'x')));
+  const buckets = await registry.store.find(attemptBuckets, { index: 'byEnd' });
+  expect(buckets).toHaveLength(2);
+  expect(JSON.stringify(buckets)).not.toContain(registry.token);
 });
 
 test('failures in one process count in all others', async () => {

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock/clock.ts';
 import type { Store } from '../../core/store/store.ts';
 import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import { TokenBuckets } from '../../core/http/token-buckets.ts';
+import { hashToken } from '../../model/access-token.ts';
 import type { CountedAttempt } from '../../model/attempts.ts';
 import { FailureLimits } from '../../model/failure-limits.ts';
 import { RegistryError } from '../errors.ts';
@@ -18,9 +19,6 @@ const burstSeconds = 10;
  * office share an address, and one with a wrong password must not lock out the others.
  */
 const usersPerAddress = 10;
-
-/** Longer than any account's name; users with the same prefix of this length count as one. */
-const maxUserLength = 64;
 
 /** The subject of the platform's workers, which are not limited. No account's name has a colon. */
 const nodePrefix = 'node:';
@@ -77,7 +75,8 @@ export class RateLimits {
     const network = this.#networkOf(request);
     return [
       {
-        id: `registry ${network} ${user.slice(0, maxUserLength).toWellFormed()}`,
+        // Clients may send a token as their user name.
+        id: `registry ${network} ${hashToken(user)}`,
         limit: { capacity: perMinute, seconds: 60 },
       },
       { id: `registry ${network}`, limit: { capacity: perMinute * usersPerAddress, seconds: 60 } },

@@ -73,9 +73,9 @@ describe('rejects', () => {
     );
     const wrongSize = blobOf(manifest.bytes.toString().replace(`"size":${layer.size}}]`, `"size":9}]`));
     const sizes = layoutOf([layer, config, wrongSize], [{ blob: wrongSize }]);
-    expect(await errorOf(fixture, await sendEntries(url, sizes))).toMatch(/has 7 bytes of .*, its manifest says 9/);
+    expect(await errorOf(fixture, await sendEntries(url, sizes))).toMatch(/has 7 bytes of .*, but its manifest says 9/);
     const shortIndex = layoutOf([layer, config, manifest], [{ blob: { ...manifest, size: 9 } }]);
-    expect(await errorOf(fixture, await sendEntries(url, shortIndex))).toMatch(/its index.json says 9/);
+    expect(await errorOf(fixture, await sendEntries(url, shortIndex))).toMatch(/but its index.json says 9/);
     const swapped = savedOf(['a layer']).map((entry) =>
       entry.name.endsWith('layer.tar') ? { ...entry, content: 'another' } : entry,
     );
@@ -85,7 +85,9 @@ describe('rejects', () => {
         ? { ...entry, content: String(entry.content).replace(',"layer-1/layer.tar"', '') }
         : entry,
     );
-    expect(await errorOf(fixture, await sendEntries(url, fewer))).toMatch(/has 1 layers for an image of 2/);
+    expect(await errorOf(fixture, await sendEntries(url, fewer))).toMatch(
+      /has 1 layers, but the config sha256:\w+ lists 2/,
+    );
     const index = indexOf([manifest, imageOf(['absent']).manifest]);
     const sparse = layoutOf([layer, config, manifest, index], [{ blob: index, mediaType: ociIndexType }]);
     expect(await errorOf(fixture, await sendEntries(url, sparse))).toMatch(/which its index names: save all platforms/);
@@ -101,7 +103,7 @@ describe('rejects', () => {
     }
     expect(await errorOf(fixture, await sendEntries(url, saved('[]')))).toMatch(/holds no image/);
     expect(await errorOf(fixture, await sendEntries(url, saved('[{"Config":"x"}]')))).toMatch(
-      /names "x" and does not contain it/,
+      /refers to "x", which it does not contain/,
     );
     const notConfig = [
       { name: 'x', content: '[' },

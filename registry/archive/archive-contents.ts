@@ -39,9 +39,9 @@ export class ArchiveContents {
       const found = this.#files.get(at);
       if (found) return found;
       const target = this.links.get(at);
-      if (target === undefined) throw badArchive(`names "${name}" and does not contain it`);
+      if (target === undefined) throw badArchive(`refers to "${name}", which it does not contain`);
       at = target;
     }
-    throw badArchive(`has links that lead nowhere: "${name}"`);
+    throw badArchive(`has a chain of more than ${maxLinkHops} links: "${name}"`);
   }
 }

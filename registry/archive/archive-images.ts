@@ -83,7 +83,7 @@ function imagesInLayout(
       const bytes = await readManifestBlob(context, contents, digest);
       if (!bytes) throw badArchive(`lacks ${digest}, which its index.json names`);
       if (bytes.length !== size)
-        throw badArchive(`has ${bytes.length} bytes of ${digest}, its index.json says ${size}`);
+        throw badArchive(`has ${bytes.length} bytes of ${digest}, but its index.json says ${size}`);
       return { digest, mediaType, bytes };
     },
   }));

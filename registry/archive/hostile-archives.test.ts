@@ -16,7 +16,7 @@ describe('rejects', () => {
     ['an absolute name', { name: '/etc/passwd', content: 'x' }, /leads out of it/],
     ['a link that leads out', { name: 'x', type: 'symlink', linkname: '../../etc/passwd' }, /leads out of it/],
     ['a link to the folder above', { name: 'x', type: 'symlink', linkname: '..' }, /leads out of it/],
-    ['an absolute link', { name: 'x', type: 'symlink', linkname: '/etc/passwd' }, /does not stay inside/],
+    ['an absolute link', { name: 'x', type: 'symlink', linkname: '/etc/passwd' }, /has a link that points out of it/],
     ['a hard link that leads out', { name: 'x', type: 'link', linkname: '../x' }, /leads out of it/],
     ['a device', { name: 'x', type: 'character-device', devmajor: 1, devminor: 3 }, /neither file, folder nor link/],
     ['a pipe', { name: 'x', type: 'fifo' }, /neither file, folder nor link/],
@@ -35,6 +35,6 @@ describe('rejects', () => {
       { name: 'b', type: 'symlink', linkname: 'a' },
       { name: 'manifest.json', content: '[{"Config":"a"}]' },
     ];
-    expect(await errorOf(fixture, await sendEntries(url, circle))).toMatch(/links that lead nowhere/);
+    expect(await errorOf(fixture, await sendEntries(url, circle))).toMatch(/has a chain of more than \d+ links/);
   });
 });

@@ -79,7 +79,7 @@ export async function receiveImage(
   try {
     const { repository, signal } = upload;
     using _permit = await permits.acquire(upload.by, signal);
-    const { result: contents, fields } = await receiveForm(upload, async (body) => {
+    const { result: contents, fields } = await receiveForm({ ...upload, clock: context.clock }, async (body) => {
       using sent = withMinimumRate(body, context.clock);
       const stop = AbortSignal.any([signal, sent.signal]);
       const tar = decompress(singleChunks(untilAborted(sent.bytes, stop)), limits);

@@ -100,7 +100,7 @@ function checkSizes(contents: ArchiveContents, manifest: Manifest): void {
   for (const { digest, size } of partsOf(manifest)) {
     const file = contents.byDigest(digest);
     if (file && file.sizeBytes !== size)
-      throw badArchive(`has ${file.sizeBytes} bytes of ${digest}, its manifest says ${size}`);
+      throw badArchive(`has ${file.sizeBytes} bytes of ${digest}, but its manifest says ${size}`);
   }
 }
 
@@ -113,7 +113,7 @@ async function checkLayers({ context, contents }: Storing, manifest: Manifest): 
   const diffIds = diffIdsOf(digest, await readBlob(context.blobs, digest));
   const { layers } = manifest;
   if (diffIds.length !== layers.length) {
-    throw badArchive(`has ${layers.length} layers for an image of ${diffIds.length}: ${digest}`);
+    throw badArchive(`has ${layers.length} layers, but the config ${digest} lists ${diffIds.length}`);
   }
   layers.forEach((layer, i) => {
     if (isPlainTar(layer) && layer.digest !== diffIds[i]) {

@@ -134,7 +134,7 @@ function readEntry(entry: Source, reading: Reading, limits: ArchiveLimits): TarE
 function linkTarget(base: string, { linkname, name }: Header, limits: ArchiveLimits): string {
   const target = linkname ?? '';
   if (target === '' || target.startsWith('/') || Buffer.byteLength(target) > limits.maxPathBytes) {
-    throw badArchive(`has a link that does not stay inside: "${name}"`);
+    throw badArchive(`has a link that points out of it: "${name}"`);
   }
   return insideName(`${base}${target}`);
 }
@@ -143,7 +143,7 @@ function linkTarget(base: string, { linkname, name }: Header, limits: ArchiveLim
 function insideName(path: string): string {
   const name = normalize(path).replace(/^\.\//, '');
   if (name.startsWith('/') || name === '..' || name.startsWith('../') || name.includes('\0')) {
-    throw badArchive('has an entry that leads out of it');
+    throw badArchive('has an entry whose path leads out of it');
   }
   return name;
 }

@@ -96,6 +96,33 @@ test.each(['application/x-tar', 'multipart/form-data; boundary=slow'])(
   },
 );
 
+test.each([
+  ['before the file', ''],
+  ['after the file', '--slow\r\nContent-Disposition: form-data; name="archive"; filename="x"\r\n\r\n$archive\r\n'],
+])('a form whose fields stall %s is cut after some seconds', async (_where, file) => {
+  const clock = new ManualClock(new Date());
+  const url = await fixture.open({ clock });
+  const { promise: answered, resolve } = Promise.withResolvers<string>();
+  const headers = { 'content-type': 'multipart/form-data; boundary=slow' };
+  const request = httpRequest(url, { method: 'POST', agent: false, headers }, (response) =>
+    response.setEncoding('utf8').once('data', resolve),
+  );
+  request.on('error', () => {});
+  for (const part of file.split(/(\$archive)/)) {
+    request.write(part === '$archive' ? await tarOf(savedOf(['a layer'])) : part);
+  }
+  request.write('--slow\r\nContent-Disposition: form-data; name="tag"\r\n\r\nv');
+  let answer: string | undefined;
+  void answered.then((text) => (answer = text));
+  const secondsLater = async () => {
+    await clock.advance(30_000);
+    return answer;
+  };
+  await expect.poll(secondsLater).toBeDefined();
+  expect(JSON.parse(answer ?? '')).toMatchObject({ code: 'RequestTimeout' });
+  request.destroy();
+});
+
 test('the next archive of an account with stalled uploads is not read before one of them is cut', async () => {
   const clock = new ManualClock(new Date());
   const url = await fixture.open({ clock, archiveLimits: { maxOfAccount: 2 } });

@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Options, StorageEngine } from 'multer';
 import { z } from 'zod';
+import { abortable } from '../../core/async/abortable.ts';
+import type { Clock } from '../../core/clock/clock.ts';
 import { bodyBytes } from '../../core/http/linger.ts';
 import { ApiError } from '../../model/api-error.ts';
 
@@ -15,6 +17,7 @@ type Reader<T> = (archive: Readable) => Promise<T>;
 interface Upload {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  readonly clock: Clock;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
@@ -37,6 +40,9 @@ const archiveTypes = [
 /** A tag has at most 128 characters, a name 255 and a tag. */
 const maxFieldBytes = 512;
 
+/** How long the parts of a form before and after the file may take, which are a few hundred bytes. The file has a minimum rate. */
+const maxFieldsMs = 30_000;
+
 const textFields = z.strictObject({ tag: z.string().optional(), image: z.string().optional() });
 
 /** Reads the body of an upload. Throws `BadRequest`, `UnsupportedMediaType`, and the errors of `read`. */
@@ -53,18 +59,26 @@ export async function receiveForm<T>(upload: Upload, read: Reader<T>): Promise<R
   return { result: await read(request), fields: {} };
 }
 
-async function receiveMultipart<T>({ request, response, signal }: Upload, read: Reader<T>): Promise<Received<T>> {
+async function receiveMultipart<T>(upload: Upload, read: Reader<T>): Promise<Received<T>> {
+  const { request, response, clock, signal } = upload;
   // Loaded for the first form: most processes receive none.
   const { default: multer } = await import('multer');
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const limitFields = () =>
+    clock.after(maxFieldsMs, () =>
+      reject(new ApiError('RequestTimeout', 'The fields of the form took too long to arrive')),
+    );
+  let limit = limitFields();
   let received: { readonly result: T } | undefined;
   // Multer reads the rest of the body before it reports an error; this promise rejects at once.
   const storage: StorageEngine = {
     _handleFile: (_request, file, callback) => {
       void (async () => {
         try {
+          limit[Symbol.dispose]();
           received = { result: await read(file.stream) };
+          limit = limitFields();
           callback(null, {});
         } catch (error) {
           reject(error);
@@ -90,7 +104,11 @@ async function receiveMultipart<T>({ request, response, signal }: Upload, read: 
     if (error !== undefined && error !== null) reject(asFormError(error));
     else resolve();
   });
-  await promise;
+  try {
+    await abortable(promise, signal);
+  } finally {
+    limit[Symbol.dispose]();
+  }
   if (!received) throw new ApiError('BadRequest', `The form has no file in the field "${fieldName}"`);
   return { ...received, fields: textFields.parse({ ...(form.body as object | undefined) }) };
 }

@@ -125,7 +125,7 @@ export function parseManifest(bytes: Uint8Array, contentType: string | undefined
   const parsed = result.data;
   if (kind !== 'other') checkSpelling(json);
   if (typeof parsed.mediaType === 'string' && parsed.mediaType !== type) {
-    throw invalid(`The Content-Type is ${type} and the mediaType ${parsed.mediaType}`);
+    throw invalid(`The Content-Type is ${type}, but the field mediaType is ${parsed.mediaType}`);
   }
   return {
     kind,

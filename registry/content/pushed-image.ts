@@ -9,7 +9,7 @@ import type { GitCommit, Image } from '../../model/image.ts';
 import { services, withImage } from '../../model/service.ts';
 import { linkedBlobSize } from './blob-links.ts';
 import type { ContentContext } from '../context.ts';
-import { contentId, manifests } from './documents.ts';
+import { contentId, manifests, tagId, tags } from './documents.ts';
 import { imageConfigTypes, maxIndexDepth, parseManifest } from './manifest.ts';
 import type { Descriptor, Manifest } from './manifest.ts';
 
@@ -69,6 +69,9 @@ export async function recordImage(context: ContentContext, pushed: PushedTag): P
       ? service
       : withImage(service, digest, pushedAt),
   );
+  // The tag may have been deleted meanwhile, with its images so far.
+  if (await context.store.get(tags, tagId(repository, tag))) return;
+  await context.store.delete(images, id, ({ uploadTime }) => uploadTime.getTime() === pushedAt.getTime());
 }
 
 /** The properties of the image for this node's platform. */

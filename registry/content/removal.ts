@@ -41,10 +41,17 @@ export async function removeManifest(
 
 /** Deletes a tag and its images; the manifests stay. @returns whether the tag existed. */
 export async function removeTag(store: Store, repository: string, tag: string): Promise<boolean> {
+  await removeImages(store, repository, tag);
+  const existed = await store.delete(tags, tagId(repository, tag));
+  // A push may have recorded its image before its tag was deleted. One that records it later finds no tag, and deletes it.
+  await removeImages(store, repository, tag);
+  return existed;
+}
+
+async function removeImages(store: Store, repository: string, tag: string): Promise<void> {
   for await (const { id } of store.scan(images, { index: 'byTag', equals: { repository, tag } })) {
     await store.delete(images, id);
   }
-  return await store.delete(tags, tagId(repository, tag));
 }
 
 /** Deletes all images and tags of a repository that were pushed before a time. */

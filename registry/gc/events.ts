@@ -46,6 +46,7 @@ const problemKinds = [
   'blob-damaged',
   'blob-unreadable',
   'manifest-damaged',
+  'manifest-unreadable',
   'content-missing',
   'link-without-bytes',
   'link-size',

@@ -165,7 +165,7 @@ export class GarbageCollector implements AsyncDisposable {
       await work(begun.signal);
     } catch (error) {
       if (!this.#closing.signal.aborted)
-        this.#deps.log.warn({ err: error }, 'Garbage collection failed, trying again later');
+        this.#deps.log.warn({ err: error }, 'Work of the garbage collector failed, it is retried when it is next due');
     }
   }
 

@@ -24,7 +24,7 @@ export async function* verifyBlobs(
 ): AsyncGenerator<Problem, void, undefined> {
   const { blobs, signal, lease } = run;
   for await (const digest of blobs.list()) {
-    const finding = await readBlob(blobs, digest, signal);
+    const finding = await verifyBlob(blobs, digest, signal);
     if (finding.state === 'gone') continue;
     seen.blobs += 1;
     if (finding.state === 'good') {
@@ -40,7 +40,7 @@ export async function* verifyBlobs(
   }
 }
 
-async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Promise<Finding> {
+async function verifyBlob(blobs: Blobs, digest: string, signal: AbortSignal): Promise<Finding> {
   const algorithm = algorithmOf(digest);
   const hash = createHash(algorithm);
   let sizeBytes = 0;
@@ -61,7 +61,9 @@ async function readBlob(blobs: Blobs, digest: string, signal: AbortSignal): Prom
     return { state: error instanceof BlobsError && error.code === 'damaged' ? 'damaged' : 'unreadable', why };
   }
   const actual = `${algorithm}:${hash.digest('hex')}`;
-  return actual === digest ? { state: 'good', sizeBytes } : { state: 'damaged', why: `Its bytes have ${actual}` };
+  return actual === digest
+    ? { state: 'good', sizeBytes }
+    : { state: 'damaged', why: `Its bytes have the digest ${actual}` };
 }
 
 async function repositoriesWith({ store }: GcRun, digest: string): Promise<string> {
@@ -78,7 +80,7 @@ async function removeDamaged({ store, blobs, signal }: GcRun, lease: LeaderLease
   await upsert(store, tombstones, digest, () => deleting);
   const blob = await blobs.stat(digest);
   // A push may have replaced them since.
-  const isDamaged = (await readBlob(blobs, digest, signal)).state === 'damaged';
+  const isDamaged = (await verifyBlob(blobs, digest, signal)).state === 'damaged';
   await lease.confirm();
   const isRemoved = isDamaged && (await blobs.delete(digest, blob?.generation));
   await dropTombstone(store, lease, digest);

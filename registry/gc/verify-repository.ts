@@ -39,11 +39,16 @@ async function* verifyManifest(
 ): AsyncGenerator<Problem, void, undefined> {
   const { store, lease } = run;
   const { repository, digest } = stored;
-  const references = referencesIfWhole(stored);
-  if (!references) {
+  if (digestOfBytes(stored.bytes, algorithmOf(digest)) !== digest) {
     const repaired = lease ? await dropDamaged(run, stored) : false;
     const message = repaired ? 'It was removed, push it again' : 'Its bytes differ from the pushed bytes';
     yield problem({ kind: 'manifest-damaged', digest, repository, message }, repaired);
+    return;
+  }
+  const references = readReferences(stored);
+  if (references instanceof RegistryError) {
+    const message = `This version cannot read it: ${references.message}`;
+    yield problem({ kind: 'manifest-unreadable', digest, repository, message }, false);
     return;
   }
   for (const reference of references) {
@@ -57,14 +62,13 @@ async function* verifyManifest(
   }
 }
 
-/** The digests that a manifest refers to, or `undefined` if its bytes differ from the pushed bytes. */
-function referencesIfWhole({ bytes, mediaType, digest }: StoredManifest): string[] | undefined {
-  if (digestOfBytes(bytes, algorithmOf(digest)) !== digest) return undefined;
+/** The digests that a manifest refers to, or why this version does not accept it, because its parser has become stricter. */
+function readReferences({ bytes, mediaType }: StoredManifest): string[] | RegistryError {
   try {
     const references = referencesOf(parseManifest(bytes, mediaType)).map((reference) => reference.digest);
     return [...new Set(references)];
   } catch (error) {
-    if (error instanceof RegistryError) return undefined;
+    if (error instanceof RegistryError) return error;
     throw error;
   }
 }
@@ -106,7 +110,10 @@ async function* verifyLinks(
     if (found || needed.has(digest) || usedAt >= before) continue;
     const isSame = (link: { readonly usedAt: Date }) => link.usedAt.getTime() === usedAt.getTime();
     const repaired = lease ? await store.delete(blobLinks, id, isSame) : false;
-    yield problem({ kind: 'link-without-bytes', ...about, message: `${repository} has lost it` }, repaired);
+    yield problem(
+      { kind: 'link-without-bytes', ...about, message: `${repository} links to it, but its bytes are missing` },
+      repaired,
+    );
   }
 }
 
@@ -123,7 +130,7 @@ async function* verifyNames(
     if (!(await isGone(digest)) || (await store.get(tags, id))?.digest !== digest) continue;
     if (!(await isGone(digest))) continue;
     const repaired = lease ? await store.delete(tags, id, (current) => current.digest === digest) : false;
-    const message = `Tag "${tag}" of ${repository} points to nothing, push it again`;
+    const message = `Tag "${tag}" of ${repository} points to a missing manifest, push it again`;
     yield problem({ kind: 'tag-without-manifest', digest, repository, message }, repaired);
   }
   const ofImages = { index: 'byTime', equals: { repository } } as const;
@@ -131,7 +138,7 @@ async function* verifyNames(
     if (!(await isGone(digest)) || !(await store.get(images, id)) || !(await isGone(digest))) continue;
     const isSame = (image: { readonly uploadTime: Date }) => image.uploadTime.getTime() === uploadTime.getTime();
     const repaired = lease ? await store.delete(images, id, isSame) : false;
-    const message = `Image "${tag}" of ${repository} points to nothing`;
+    const message = `Image "${tag}" of ${repository} points to a missing manifest`;
     yield problem({ kind: 'image-without-manifest', digest, repository, message }, repaired);
   }
 }

@@ -109,6 +109,18 @@ test('deletes a damaged manifest with its tags and images', async () => {
   expect((await registry.as(`/v2/${repository}/manifests/v1`)).status).toBe(404);
 });
 
+test('keeps an intact manifest that its parser does not accept', async () => {
+  await using registry = await openTestRegistry();
+  const { digest } = await pushImage(registry, { repository, reference: 'v1' });
+  const id = contentId(repository, digest);
+  await registry.store.update(manifests, id, (manifest) => ({
+    ...manifest,
+    mediaType: 'application/of-another-version',
+  }));
+  expect((await verify(registry, true)).problems).toMatchObject([{ kind: 'manifest-unreadable', repaired: false }]);
+  expect((await registry.as(`/v2/${repository}/manifests/v1`)).status).toBe(200);
+});
+
 test('corrects the size in a link', async () => {
   await using registry = await openTestRegistry();
   const blob = await pushBlob(registry, repository, 'seven b');

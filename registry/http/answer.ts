@@ -19,16 +19,6 @@ export function answer(
   response.end(body);
 }
 
-/** Answers with a JSON body. */
-export function answerJson(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: OutgoingHttpHeaders = {},
-): void {
-  answer(response, status, { 'content-type': 'application/json', ...headers }, Buffer.from(JSON.stringify(body)));
-}
-
 /** Answers with an error of the catalogue. A 5xx contains the request's `id`, which is in the log too. */
 export async function answerError(
   { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },

@@ -41,7 +41,7 @@ export async function putManifest(context: RegistryContext, incoming: ManifestRe
   const manifest = parseManifest(bytes, request.headers['content-type']);
   const digest = digestOfBytes(bytes, 'digest' in reference ? algorithmOf(reference.digest) : 'sha256');
   if ('digest' in reference && reference.digest !== digest) {
-    throw new RegistryError('digest-mismatch', { detail: `The content has ${digest}` });
+    throw new RegistryError('digest-mismatch', { detail: `The content has the digest ${digest}` });
   }
   const tagParameters = checkedTags(query.getAll('tag'));
   const tagNames = 'tag' in reference ? [reference.tag, ...tagParameters] : tagParameters;

@@ -5,7 +5,7 @@ import { tags } from '../content/documents.ts';
 import { requireRepository } from '../content/repositories.ts';
 import type { AuthorizedRequest, RegistryContext } from '../context.ts';
 import { RegistryError } from '../errors.ts';
-import { answerJson } from './answer.ts';
+import { sendJson } from '../../core/http/json.ts';
 import { singleParameter } from './request-target.ts';
 
 /** The largest page that a client can request: 10,000 tags are a megabyte or two. */
@@ -25,7 +25,7 @@ export async function listTags(
     const found = await store.find(tags, { index: 'byRepository', equals: { repository }, limit: count, ...range });
     return found.map(({ tag }) => tag);
   });
-  answerJson(response, 200, { name: repository, tags: page }, link);
+  sendJson(response, 200, { name: repository, tags: page }, link);
 }
 
 /**
@@ -54,7 +54,7 @@ export async function listCatalog(
     }
     return names;
   });
-  answerJson(response, 200, { repositories: page }, link);
+  sendJson(response, 200, { repositories: page }, link);
 }
 
 /** The first existing repositories among some names, in byte order. Names contain only ASCII. */

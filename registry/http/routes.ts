@@ -5,7 +5,7 @@ import { listReferrers } from './referrers.ts';
 import { appendChunk, cancelUpload, finishUpload, startUpload, uploadStatus } from './uploads.ts';
 import { deleteBlob, getBlob, headBlob } from './blobs.ts';
 import { tokenGet, tokenPost } from './token.ts';
-import { answerJson } from './answer.ts';
+import { sendJson } from '../../core/http/json.ts';
 import type { RequestContext, AuthorizedRequest, RegistryContext, RepositoryAction, Right } from '../context.ts';
 import { routeFinder } from './request-target.ts';
 import type { ParametersIn } from './request-target.ts';
@@ -85,5 +85,5 @@ const routes: readonly Route[] = [
 export const findRoute = routeFinder(routes);
 
 function ping(_context: RegistryContext, { response }: AuthorizedRequest): void {
-  answerJson(response, 200, {});
+  sendJson(response, 200, {});
 }

@@ -6,7 +6,7 @@ import type { RequestContext, RegistryContext, RepositoryAction } from '../conte
 import { clientAddress, networkOf } from '../../core/http/client-address.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { CatalogAccess, RepositoryAccess } from '../../model/registry-grant.ts';
-import { answerJson } from './answer.ts';
+import { sendJson } from '../../core/http/json.ts';
 import { isPublic, loginMay, mayList, mayReadAll, realmOf } from './caller.ts';
 import { logIn, parseBasic } from '../access/credentials.ts';
 import type { LoggedIn, Login } from '../access/credentials.ts';
@@ -86,7 +86,7 @@ async function grant(
     issued_at: now.toISOString(),
     scope,
   };
-  answerJson(response, 200, body, { 'cache-control': 'no-store' });
+  sendJson(response, 200, body, { 'cache-control': 'no-store' });
 }
 
 /**

@@ -167,7 +167,7 @@ async function publish(context: RegistryContext, upload: UploadTarget & { readon
   const { digest: actual, sizeBytes } = await context.blobs.digestUpload(uploadId, algorithmOf(digest), context.signal);
   if (actual !== digest) {
     await discardUpload(context, upload);
-    throw new RegistryError('digest-mismatch', { detail: `The content has ${actual}` });
+    throw new RegistryError('digest-mismatch', { detail: `The content has the digest ${actual}` });
   }
   try {
     await publishUpload(context, { ...upload, sizeBytes });

@@ -29,7 +29,7 @@ const errorIn = ({ status, code, body }: Answer) => [status, code, body.toString
 const quotaExceeded = (used: string) => [
   403,
   'DENIED',
-  expect.stringContaining(`delete images or ask for more: acme has ${used} of 1000 bytes`),
+  expect.stringContaining(`delete images or ask an operator for a higher quota: acme has ${used} of 1000 bytes`),
 ];
 
 /** The sessions and bytes of all uploads: a rejected upload must leave none. */
@@ -47,7 +47,7 @@ async function* repeat() {
 }
 
 const errorCount = async ({ metrics }: TestRegistry, reason: string) =>
-  Number(new RegExp(`refusals_total{reason="${reason}"} (\\d+)`).exec(await metrics.metrics())?.[1] ?? 0);
+  Number(new RegExp(`errors_total{reason="${reason}"} (\\d+)`).exec(await metrics.metrics())?.[1] ?? 0);
 
 test('all repositories of an account share its limit', async () => {
   await using registry = await openLimited({ accountBytes: 1000 });

@@ -49,9 +49,9 @@ function describeJobs(queueTest: QueueTest): void {
     const handlers = new JobHandlers()
       .on(greet, async ({ name }) => void done.push(`hello ${name}`))
       .on(count, async ({ to }) => void done.push(`counted to ${to}`));
-    await queue.add('hall', greet, { name: 'Ada' }, { id: 'a' });
-    await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-    await queue.add('hall', count, { to: 3 }, { id: 'b' });
+    await queue.add('tests', greet, { name: 'Ada' }, { id: 'a' });
+    await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+    await queue.add('tests', count, { to: 3 }, { id: 'b' });
     await expect.poll(() => done, soon).toStrictEqual(['hello Ada', 'counted to 3']);
   });
 
@@ -68,52 +68,52 @@ function describeJobs(queueTest: QueueTest): void {
 
   queueTest('keeps one of several waiting jobs with the same ID', async ({ fixture: { queue } }) => {
     const gate = new Gate();
-    for (const name of ['a', 'b', 'a', 'a', 'c']) await queue.add('hall', greet, { name }, { id: name });
+    for (const name of ['a', 'b', 'a', 'a', 'c']) await queue.add('tests', greet, { name }, { id: name });
     gate.open();
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 1 });
     await expect.poll(() => gate.begun, soon).toStrictEqual(['a', 'b', 'c']);
   });
 
   queueTest('accepts digests and slashes in the ID of a job', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     const [one, other] = ['prefetch-acme/draw@sha256:1', 'prefetch-acme/draw@sha256:2'];
-    for (const name of [one, other, one]) await queue.add('hall', greet, { name }, { id: name });
+    for (const name of [one, other, one]) await queue.add('tests', greet, { name }, { id: name });
     gate.open();
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 1 });
     await expect.poll(() => gate.begun, soon).toStrictEqual([one, other]);
   });
 
   queueTest('runs a job once more when it was added again while it ran', async ({ fixture: { queue } }) => {
     const gate = new Gate();
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 3 });
-    await queue.add('hall', greet, { name: 'first' }, { id: 'a' });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 3 });
+    await queue.add('tests', greet, { name: 'first' }, { id: 'a' });
     await expect.poll(() => gate.begun, soon).toStrictEqual(['first']);
-    await queue.add('hall', greet, { name: 'second' }, { id: 'a' });
-    await queue.add('hall', greet, { name: 'third' }, { id: 'a' });
-    await queue.add('hall', greet, { name: 'other' }, { id: 'b' });
+    await queue.add('tests', greet, { name: 'second' }, { id: 'a' });
+    await queue.add('tests', greet, { name: 'third' }, { id: 'a' });
+    await queue.add('tests', greet, { name: 'other' }, { id: 'b' });
     await expect.poll(() => gate.begun, soon).toStrictEqual(['first', 'other']);
     gate.open();
     await expect.poll(() => gate.ended, soon).toStrictEqual(['first', 'other', 'third']);
-    await queue.add('hall', greet, { name: 'fourth' }, { id: 'a' });
+    await queue.add('tests', greet, { name: 'fourth' }, { id: 'a' });
     await expect.poll(() => gate.ended, soon).toStrictEqual(['first', 'other', 'third', 'fourth']);
   });
 
   queueTest('runs jobs of high priority before other waiting jobs', async ({ fixture: { queue } }) => {
     const gate = new Gate();
     gate.open();
-    await queue.add('hall', greet, { name: 'n1' }, { id: 'n1' });
-    await queue.add('hall', greet, { name: 'n2' }, { id: 'n2', priority: 'normal' });
-    await queue.add('hall', greet, { name: 'h1' }, { id: 'h1', priority: 'high' });
-    await queue.add('hall', greet, { name: 'h2' }, { id: 'h2', priority: 'high' });
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
+    await queue.add('tests', greet, { name: 'n1' }, { id: 'n1' });
+    await queue.add('tests', greet, { name: 'n2' }, { id: 'n2', priority: 'normal' });
+    await queue.add('tests', greet, { name: 'h1' }, { id: 'h1', priority: 'high' });
+    await queue.add('tests', greet, { name: 'h2' }, { id: 'h2', priority: 'high' });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 1 });
     await expect.poll(() => gate.begun, soon).toStrictEqual(['h1', 'h2', 'n1', 'n2']);
   });
 
   queueTest('runs no more jobs at once than the concurrency of a consumer', async ({ fixture: { queue } }) => {
     const [narrow, wide] = [new Gate(), new Gate()];
-    for (let i = 0; i < 10; i += 1) await queue.add('hall', greet, { name: `${i}` }, { id: `${i}` });
-    await using _ = await queue.consume('hall', narrow.handlers, { concurrency: 1 });
-    await using __ = await queue.consume('hall', wide.handlers, { concurrency: 3 });
+    for (let i = 0; i < 10; i += 1) await queue.add('tests', greet, { name: `${i}` }, { id: `${i}` });
+    await using _ = await queue.consume('tests', narrow.handlers, { concurrency: 1 });
+    await using __ = await queue.consume('tests', wide.handlers, { concurrency: 3 });
     await expect.poll(() => [narrow.begun.length, wide.begun.length], soon).toStrictEqual([1, 3]);
     narrow.open();
     wide.open();
@@ -123,13 +123,13 @@ function describeJobs(queueTest: QueueTest): void {
   });
 
   queueTest('rejects a payload that does not match its kind', async ({ fixture: { queue } }) => {
-    await expect(queue.add('hall', count, { to: 1.5 }, { id: 'a' })).rejects.toThrow(z.ZodError);
+    await expect(queue.add('tests', count, { to: 1.5 }, { id: 'a' })).rejects.toThrow(z.ZodError);
   });
 
   queueTest('does not run a handler within add', async ({ fixture: { queue } }) => {
     const gate = new Gate();
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
-    const adding = queue.add('hall', greet, { name: 'a' }, { id: 'a' });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 1 });
+    const adding = queue.add('tests', greet, { name: 'a' }, { id: 'a' });
     expect(gate.begun).toStrictEqual([]);
     await adding;
     await expect.poll(() => gate.begun, soon).toStrictEqual(['a']);
@@ -146,13 +146,13 @@ function describeFailures(queueTest: QueueTest): void {
         runs.push(name);
         if (name === 'bad' && runs.filter((run) => run === 'bad').length === 1) throw new Error('Not yet');
       });
-      await using _ = await queue.consume('hall', handlers, { concurrency: 1 });
-      await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
-      await queue.add('hall', greet, { name: 'good' }, { id: 'good' });
+      await using _ = await queue.consume('tests', handlers, { concurrency: 1 });
+      await queue.add('tests', greet, { name: 'bad' }, { id: 'bad' });
+      await queue.add('tests', greet, { name: 'good' }, { id: 'good' });
       await expect.poll(() => runs.slice(0, 2), soon).toStrictEqual(['bad', 'good']);
       await advance(afterFirstPauseMs);
       await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad']);
-      await queue.add('hall', greet, { name: 'bad' }, { id: 'bad' });
+      await queue.add('tests', greet, { name: 'bad' }, { id: 'bad' });
       await expect.poll(() => runs, soon).toStrictEqual(['bad', 'good', 'bad', 'bad']);
     },
   );
@@ -169,17 +169,17 @@ function describeClosing(queueTest: QueueTest): void {
       await new Promise((resolve) => setImmediate(resolve));
       events.push('ended');
     };
-    const consumer = await queue.consume('hall', new JobHandlers().on(greet, slow), { concurrency: 1 });
-    await queue.add('hall', greet, { name: 'a' }, { id: 'a' });
+    const consumer = await queue.consume('tests', new JobHandlers().on(greet, slow), { concurrency: 1 });
+    await queue.add('tests', greet, { name: 'a' }, { id: 'a' });
     await begun.promise;
-    await queue.add('hall', greet, { name: 'b' }, { id: 'b' });
+    await queue.add('tests', greet, { name: 'b' }, { id: 'b' });
     await consumer[Symbol.asyncDispose]();
     await consumer[Symbol.asyncDispose]();
     expect(events).toStrictEqual(['aborted', 'ended']);
 
     const gate = new Gate();
     gate.open();
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 1 });
     await expect.poll(() => gate.begun, soon).toStrictEqual(['b']);
   });
 
@@ -190,13 +190,13 @@ function describeClosing(queueTest: QueueTest): void {
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       signal.throwIfAborted();
     };
-    const consumer = await queue.consume('hall', new JobHandlers().on(greet, interrupted), { concurrency: 1 });
-    await queue.add('hall', greet, { name: 'a' }, { id: 'a' });
+    const consumer = await queue.consume('tests', new JobHandlers().on(greet, interrupted), { concurrency: 1 });
+    await queue.add('tests', greet, { name: 'a' }, { id: 'a' });
     await begun.promise;
     await consumer[Symbol.asyncDispose]();
     const gate = new Gate();
     gate.open();
-    await using _ = await queue.consume('hall', gate.handlers, { concurrency: 1 });
+    await using _ = await queue.consume('tests', gate.handlers, { concurrency: 1 });
     await expect.poll(() => gate.ended, soon).toStrictEqual(['a']);
   });
 
@@ -208,15 +208,15 @@ function describeClosing(queueTest: QueueTest): void {
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       ended = true;
     };
-    await queue.consume('hall', new JobHandlers().on(greet, slow), { concurrency: 1 });
-    await queue.add('hall', greet, { name: 'a' }, { id: 'a' });
+    await queue.consume('tests', new JobHandlers().on(greet, slow), { concurrency: 1 });
+    await queue.add('tests', greet, { name: 'a' }, { id: 'a' });
     await begun.promise;
     await queue[Symbol.asyncDispose]();
     await queue[Symbol.asyncDispose]();
     expect(ended).toBe(true);
     await expect(queue.ping()).rejects.toThrow('The queue is closed');
-    await expect(queue.add('hall', greet, { name: 'b' }, { id: 'b' })).rejects.toThrow('The queue is closed');
-    await expect(queue.consume('hall', new JobHandlers(), { concurrency: 1 })).rejects.toThrow('The queue is closed');
+    await expect(queue.add('tests', greet, { name: 'b' }, { id: 'b' })).rejects.toThrow('The queue is closed');
+    await expect(queue.consume('tests', new JobHandlers(), { concurrency: 1 })).rejects.toThrow('The queue is closed');
   });
 }
 

@@ -103,7 +103,7 @@ export class BlobCache implements AsyncDisposable {
     }
   }
 
-  /** Removes the least recently used copies. @returns whether this blob, whose space is already allocated, fits now. */
+  /** Removes the least recently used copies. @returns whether this blob, whose file already has its final size, fits now. */
   async #freeSpace({ sizeBytes }: BlobInfo): Promise<boolean> {
     const files = await this.#copies.list();
     let totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);

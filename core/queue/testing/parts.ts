@@ -33,7 +33,7 @@ export async function addMany(queue: Queue, count: number, isEnough = () => true
 /** Whether the queue has added a job: `false` while Redis is unavailable. */
 export async function isAdded(queue: Queue, part: number): Promise<boolean> {
   try {
-    await queue.add('hall', work, { part }, { id: `${part}` });
+    await queue.add('tests', work, { part }, { id: `${part}` });
     return true;
   } catch (error) {
     if (isUnavailable(error)) return false;

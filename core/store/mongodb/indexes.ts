@@ -82,7 +82,7 @@ function keyText(keys: Keys): string {
 }
 
 async function dropIndex(collection: Collection, index: string, log: Log): Promise<void> {
-  log.info({ collection: collection.collectionName, index }, 'Removing an index that is no longer declared');
+  log.info({ collection: collection.collectionName, index }, 'Removing an index that is not declared in this form');
   try {
     await collection.dropIndex(index);
   } catch (error) {

@@ -188,7 +188,10 @@ class MongoStore implements Store {
       return await collection.find(filter, { ...search, hint }).toArray();
     } catch (error) {
       if (!isUnknownHint(error)) throw error;
-      this.#log.warn({ collection: collection.collectionName, index: Object.keys(hint) }, 'An index is missing');
+      this.#log.warn(
+        { collection: collection.collectionName, index: Object.keys(hint) },
+        'An index is missing, the query runs without it',
+      );
       return await collection.find(filter, search).toArray();
     }
   }

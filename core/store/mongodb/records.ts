@@ -123,8 +123,8 @@ async function retryUncertain(write: () => Promise<boolean>, retry: () => Promis
   }
 }
 
-/** Another process has written the document since: whether this write happened before that is unknown. */
+/** Another process may have written or deleted the document since. */
 function unknownResult(what: string): StoreError {
-  const message = `The connection broke while a document was being ${what}, and another write followed: the outcome is unknown`;
+  const message = `The connection broke while a document was being ${what}, so whether that happened is unknown`;
   return new StoreError('unavailable', message);
 }

@@ -37,7 +37,7 @@ export class SqliteReader implements Disposable {
   #begin(): void {
     if (this.#database.isTransaction) return;
     this.#prepared('BEGIN').run();
-    // Runs after all promise callbacks that can run now.
+    // If it begins in a promise callback, it ends after all promise callbacks that can run now; otherwise before them.
     process.nextTick(() => this.#end());
   }
 

@@ -3,7 +3,7 @@
  * Node would load its type stripper into each thread, which takes 10 MB.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { collectAfterMs, collectStart } from '../../heap/collect-start.mjs';
+import { collectAfterMs, collectStartupGarbage } from '../../heap/collect-start.mjs';
 import { isFull, openDatabase } from './database.mjs';
 
 /** @import { DatabaseSync, StatementSync } from 'node:sqlite' */
@@ -36,7 +36,7 @@ function start(owner, data) {
   }
   const requests = new Requests(owner, database);
   requests.listen(owner);
-  setTimeout(collectStart, collectAfterMs).unref();
+  setTimeout(collectStartupGarbage, collectAfterMs).unref();
   answer(owner, { kind: 'opened' });
 }
 
