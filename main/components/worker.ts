@@ -25,7 +25,7 @@ export async function startWorker(
   const settings = { ...workerSettings(deps, registryHost), ...(await thisMachine()) };
   if (settings.mountFolder !== undefined) await guardMountFolder(settings.mountFolder, log);
   return await superviseWorker({
-    open: async (parts) => {
+    open: async (parts, signal) => {
       parts.use(await showPresence(deps.dataFolderId));
       const dataFolder = await dataFolderIdentity(deps);
       const engine = parts.use(
@@ -40,13 +40,13 @@ export async function startWorker(
         }),
       );
       const cpu = cpuDefault(config.defaultCpuPercent, engine.cpus);
-      const worker = openWorker({ ...deps, queue, log, engine, settings: { ...settings, ...cpu } }).catch(
-        async (error: unknown) => {
+      const worker = openWorker({ ...deps, queue, log, engine, settings: { ...settings, ...cpu }, signal });
+      return parts.use(
+        await worker.catch(async (error: unknown) => {
           // The gateway is the only listener of a worker.
           throw await listenProblem(error, addressOf(config, 'gatewayHost', 'gatewayPort'));
-        },
+        }),
       );
-      return parts.use(await worker);
     },
     clock,
     log,

@@ -9,8 +9,8 @@ import type { Worker } from '../../worker/index.ts';
 export type WorkerState = { readonly running: true } | { readonly running: false; readonly reason: string };
 
 export interface WorkerSupervisorOptions {
-  /** Opens the worker and its dependencies; `parts` closes all of them. */
-  readonly open: (parts: AsyncDisposableStack) => Promise<Worker>;
+  /** Opens the worker and its dependencies; `parts` closes all of them. The signal ends waits when the supervisor is disposed. */
+  readonly open: (parts: AsyncDisposableStack, signal: AbortSignal) => Promise<Worker>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -82,7 +82,7 @@ export class WorkerSupervisor implements AsyncDisposable {
   async #attempt(): Promise<void> {
     await using parts = new AsyncDisposableStack();
     try {
-      const worker = await this.#options.open(parts);
+      const worker = await this.#options.open(parts, this.#closing.signal);
       this.#opened = { worker, parts: parts.move() };
       this.#problem = undefined;
     } catch (error) {
@@ -98,7 +98,9 @@ export class WorkerSupervisor implements AsyncDisposable {
       await clock.sleep(retryAfterMs, signal).catch(() => {});
       if (signal.aborted) return;
       const before = this.#problem?.message;
-      await this.#attempt().catch((error: unknown) => log.warn({ err: error }, 'Cannot open the worker, trying again'));
+      await this.#attempt().catch((error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error }, 'Cannot open the worker, trying again');
+      });
       // A repeated reason is not logged again.
       const reason = this.#problem?.message;
       if (reason !== undefined && reason !== before) log.warn({ reason }, 'No worker on this node');
