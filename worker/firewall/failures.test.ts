@@ -1,94 +1,73 @@
-/** A firewall whose programs fail. */
-import type fs from 'node:fs';
-import { beforeEach, expect, test, vi } from 'vitest';
-import { openLog } from '../../core/log/log.ts';
-import { openFirewall } from './firewall.ts';
-import type { FirewallMode } from './firewall.ts';
-import type { Family } from './rules.ts';
+/** The firewall when iptables fails, with real rules in a network namespace of its own, where they affect no other program. */
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { runCommand } from '../../setup/command.ts';
+import { whyNoTests } from '../testing/test-platform.ts';
 
-/** Every machine has it. */
-const bridge = 'lo';
-const hooks = ['-A PREROUTING -i lo -j LO-IN', '-A OUTPUT -o lo -j LO-OUT'];
+const why = (await whyNoTests()) ?? (process.getuid?.() === 0 ? undefined : '(only root can)');
 
-const machine = vi.hoisted(() => ({
-  hasIpv6: true,
-  /** The family whose rules cannot be written. */
-  failing: undefined as string | undefined,
-  /** The chains and hooks that exist, by family. */
-  rules: { ipv4: new Set<string>(), ipv6: new Set<string>() },
-}));
+/** Opens firewalls for the loopback interface, which every namespace has. The first programs on the worker's path are in `programs`. */
+const preamble = `
+import { execFileSync } from 'node:child_process';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { openLog } from '${join(import.meta.dirname, '../../core/log/log.ts')}';
+import { openFirewall } from '${join(import.meta.dirname, 'firewall.ts')}';
+const programs = '/usr/local/sbin';
+const logged = [];
+const log = openLog('warn', { write: (line) => void logged.push(JSON.parse(line).msg) });
+const open = async (mode) => await openFirewall({ mode, rules: { bridge: 'lo', subnet: '10.1.2.0/24', users: [0] }, log });
+const failing = (program) => {
+  writeFileSync(programs + '/' + program, '#!/bin/sh\\ncat > /dev/null; echo "line 2: a secret" >&2; exit 1\\n');
+  chmodSync(programs + '/' + program, 0o755);
+};
+const rules = () => ['iptables', 'ip6tables'].flatMap((program) =>
+  execFileSync(program, ['-t', 'mangle', '-S'], { encoding: 'utf8' }).split('\\n').filter((line) => line.includes('LO-')));
+const report = (result) => void process.stdout.write(JSON.stringify(result));
+`;
 
-vi.mock('node:fs', async (importOriginal) => {
-  const original = await importOriginal<typeof fs>();
-  const existsSync = (path: string) => (path === '/proc/net/if_inet6' ? machine.hasIpv6 : original.existsSync(path));
-  return { ...original, existsSync };
-});
-
-vi.mock('./iptables.ts', () => ({
-  iptables: async (family: Family, [, , command, ...words]: string[]) => {
-    const rules = machine.rules[family];
-    const [chain = ''] = words;
-    const rule = `-A ${words.join(' ')}`;
-    if (command === '-N') return rules.has(chain) ? false : Boolean(rules.add(chain));
-    if (command === '-S') return rules.has(chain);
-    if (command === '-C') return rules.has(rule);
-    if (command === '-I') return Boolean(rules.add(rule));
-    return rules.delete(rule);
-  },
-  iptablesRestore: async (family: Family, text: string) => {
-    if (machine.failing === family) throw new Error(`${family} failed: line 2, secret-table`);
-    for (const [, chain = ''] of text.matchAll(/^:(\S+)/gm)) machine.rules[family].add(chain);
-    for (const [, chain = ''] of text.matchAll(/^-X (\S+)/gm)) machine.rules[family].delete(chain);
-  },
-}));
-
-beforeEach(() => {
-  Object.assign(machine, { hasIpv6: true, failing: undefined });
-  for (const rules of Object.values(machine.rules)) rules.clear();
-});
-
-const logged: string[] = [];
-const log = openLog('warn', { write: (line) => void logged.push((JSON.parse(line) as { msg: string }).msg) });
-
-async function open(mode: FirewallMode) {
-  logged.length = 0;
-  return await openFirewall({ mode, rules: { bridge, subnet: '10.1.2.0/24', users: [0] }, log });
+/** Runs lines after the preamble in new namespaces for the network and for mounts, and returns what they report. */
+async function run(lines: string): Promise<unknown> {
+  const shell = 'mount -t tmpfs none /usr/local/sbin && exec "$0" --input-type=module --eval "$1"';
+  const args = ['--net', '--mount', 'sh', '-c', shell, process.execPath, preamble + lines];
+  return JSON.parse(await runCommand('unshare', args));
 }
 
-test('a set-up that fails for IPv6 leaves no rules for IPv4, neither its own nor those of an earlier worker', async () => {
-  await open('auto');
-  expect([...machine.rules.ipv4]).toEqual(expect.arrayContaining([...hooks, 'LO-IN', 'LO-OUT', 'LO-EGRESS']));
-  machine.failing = 'ipv6';
-  machine.rules.ipv6.clear();
-  const firewall = await open('auto');
-  expect([...machine.rules.ipv4, ...machine.rules.ipv6]).toEqual([]);
-  expect(logged).toEqual([expect.stringContaining('Backends can reach the services of this machine')]);
-  await expect(firewall.admit('10.1.2.3', 'none')).rejects.toThrow('it cannot be set up');
-});
+const noFirewall = expect.stringContaining('Backends can reach the services of this machine');
 
-test('rules that cannot be removed after a failed set-up are logged', async () => {
-  await open('auto');
-  machine.failing = 'ipv4';
-  await open('auto');
-  expect(logged).toEqual([
-    'Cannot remove the firewall rules of an address family, so they stay active',
-    expect.stringContaining('Backends can reach the services of this machine'),
-  ]);
-});
+describe.skipIf(why !== undefined)(`a firewall whose programs fail ${why ?? ''}`, () => {
+  test('leaves no rules for IPv4 if the rules for IPv6 fail, neither its own nor those of an earlier worker', async () => {
+    const { before, after, logged } = (await run(`
+      await open('auto');
+      const before = rules().length;
+      failing('ip6tables-restore');
+      execFileSync('ip6tables', ['-t', 'mangle', '-F']);
+      for (const chain of ['LO-IN', 'LO-OUT']) execFileSync('ip6tables', ['-t', 'mangle', '-X', chain]);
+      await open('auto');
+      report({ before, after: rules(), logged });
+    `)) as { before: number; after: string[]; logged: string[] };
+    expect(before).toBeGreaterThan(0);
+    expect([after, logged]).toEqual([[], [noFirewall]]);
+  });
 
-test('a required firewall opens on a machine without IPv6', async () => {
-  Object.assign(machine, { hasIpv6: false, failing: 'ipv6' });
-  const firewall = await open('required');
-  expect([...machine.rules.ipv4]).toEqual(expect.arrayContaining(hooks));
-  await firewall.remove();
-  expect([...machine.rules.ipv4]).toEqual([]);
-});
+  test('logs rules that it cannot remove', async () => {
+    const { left, logged } = (await run(`
+      await open('auto');
+      failing('iptables-restore');
+      await open('auto');
+      report({ left: rules().length, logged });
+    `)) as { left: number; logged: string[] };
+    expect(left).toBeGreaterThan(0);
+    expect(logged).toEqual(['Cannot remove the firewall rules of an address family, so they stay active', noFirewall]);
+  });
 
-test('the owner of a backend does not see the output of iptables, which is the cause of the error', async () => {
-  const firewall = await open('required');
-  machine.failing = 'ipv4';
-  await expect(firewall.admit('10.1.2.3', 'none')).rejects.toMatchObject({
-    message: 'The node could not write the firewall rules of the backend',
-    cause: { message: 'ipv4 failed: line 2, secret-table' },
+  test('hides the output of iptables from the owner of a backend, and keeps it as the cause', async () => {
+    const { message, cause } = (await run(`
+      const firewall = await open('required');
+      failing('iptables-restore');
+      const error = await firewall.admit('10.1.2.3', 'none').catch((each) => each);
+      report({ message: error.message, cause: error.cause.message });
+    `)) as { message: string; cause: string };
+    expect(message).toBe('The node could not write the firewall rules of the backend');
+    expect(cause).toContain('line 2: a secret');
   });
 });
