@@ -111,7 +111,7 @@ describe.skipIf(missing !== undefined)(
       const lines = (await docker('inspect', '--format', format, ...found.trim().split('\n'))).trim().split('\n');
       expect(lines).toHaveLength(7);
       const code = await deployment.compose.run('exec', '--no-TTY', 'api', 'cat', '/data/setup-code');
-      expect(code).toMatch(/^(?:[a-z2-9]{5}-){3}[a-z2-9]{5}$/);
+      expect(code.trim()).toMatch(/^(?:[a-z2-9]{5}-){3}[a-z2-9]{5}$/);
       const secrets = await deployment.compose.run('exec', '--no-TTY', 'api', 'cat', '/run/secrets/berth.env');
       const passwords = Array.from(secrets.matchAll(/:([0-9a-f]{64})@/g), ([, password]) => password ?? '');
       expect(passwords.length).toBeGreaterThanOrEqual(2);
