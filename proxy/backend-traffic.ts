@@ -30,7 +30,10 @@ interface Deps {
   readonly log: Log;
   /** The number of open connections of each backend that has any. */
   readonly openConnections: () => Iterable<readonly [backend: string, count: number]>;
-  /** The open requests of the plain path, each with the traffic of its client's connection. Read at each pass, so that a request costs nothing. */
+  /**
+   * The open requests of the plain path, each with the traffic of its client's connection. Each pass reads them, so that a request costs
+   * nothing.
+   */
   readonly plainRequests: () => Iterable<readonly [backend: string, connection: SocketTraffic]>;
 }
 

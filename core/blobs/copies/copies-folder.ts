@@ -120,7 +120,8 @@ export class CopiesFolder {
 
   /**
    * Makes a copy. Its file gets its final size first, so that concurrent processes count it in the limit; the disk allocates space as
-   * bytes are written. Then `freeSpace` resolves to whether the copy fits. Rejects with the error of the source, the disk or the signal, and leaves no file then.
+   * bytes are written. Then `freeSpace` resolves to whether the copy fits. Rejects with the error of the source, the disk or the
+   * signal, and leaves no file then.
    */
   async make({ digest, blob, read, freeSpace, signal }: NewCopy): Promise<void> {
     const part = join(this.#folder, `${randomUUID()}${partSuffix}`);
