@@ -17,9 +17,11 @@ import type { Api } from './dependencies.ts';
 /** How long a client should wait before it retries when a component is unavailable or overloaded. */
 const retryAfterSeconds = 2;
 
-/** The seconds after which a client may retry a request that was answered with 429 or 503. */
-export function retryAfterOf(error: unknown): number {
-  return (error instanceof ApiError ? error.retryAfterSeconds : undefined) ?? retryAfterSeconds;
+/** Sets when a client may retry a request that is answered with 429 or 503. */
+export function setRetryAfter(response: ServerResponse, status: number, error: unknown): void {
+  if (status !== 429 && status !== 503) return;
+  const known = error instanceof ApiError ? error.retryAfterSeconds : undefined;
+  response.setHeader('retry-after', known ?? retryAfterSeconds);
 }
 
 /** Answers a request that failed. An unexpected error is logged with the ID of the request, and the response contains only the ID. */
@@ -37,9 +39,7 @@ export async function answerError(
     return;
   }
   if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-  if (status === 503 || status === 429) {
-    response.setHeader('retry-after', retryAfterOf(error));
-  }
+  setRetryAfter(response, status, error);
   const answer = jsonAnswer(status, { error: { code, message, status, id } });
   await answerEarly({ request, response }, answer, openRequests.closing);
 }

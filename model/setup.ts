@@ -80,7 +80,7 @@ export async function finishSetup(store: Store): Promise<void> {
 /** Creates an administrator, who owns an account, or adds the rights to a user, who keeps the password if none is given. */
 export async function ensureAdministrator(
   store: Store,
-  { email, passwordHash }: Partial<SetupClaim> & Pick<SetupClaim, 'email'>,
+  { email, passwordHash }: { readonly email: string; readonly passwordHash: string | undefined },
   account: string,
 ): Promise<void> {
   const now = await store.now();

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { openLog } from '../core/log/log.ts';
 import { loadConfig } from '../main/config/config.ts';
 import { openWholePlatform } from '../main/platform.ts';
+import { loopbackHosts } from '../main/process/listener.ts';
 import { runProgram, signalExitCode, sizeThreadPool, stopSignal } from '../main/process/program.ts';
 import { ensureDockerEngine } from './docker-engine.ts';
 import { startSample } from './sample.ts';
@@ -92,8 +93,6 @@ async function start(options: Options, environment: NodeJS.ProcessEnv): Promise<
 
 /** Sessions get hosts below `localhost`, which browsers resolve to their own machine, unless other machines reach the proxy. */
 function sessionDomain({ BERTH_LISTEN_HOST: host, BERTH_PROXY_URL: proxyUrl }: NodeJS.ProcessEnv) {
-  const isLocal = !proxyUrl && (!host || loopback.has(host));
+  const isLocal = !proxyUrl && (!host || loopbackHosts.has(host));
   return isLocal ? { BERTH_SESSION_DOMAIN: 'localhost' } : {};
 }
-
-const loopback: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost']);

@@ -1,9 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { ManualClock } from '../core/clock/testing/manual-clock.ts';
 import { repeatUntilClosed } from './close.ts';
-
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
+import { expectCloseInFiveSeconds } from './testing/closing.ts';
 
 test('a run of a periodic task that does not end delays the close for five seconds only', async () => {
   const clock = new ManualClock();
@@ -14,13 +12,5 @@ test('a run of a periodic task that does not end delays the close for five secon
   });
   await clock.advance(1_000);
   expect(runs).toBe(1);
-  let isClosed = false;
-  const closed = (async () => {
-    await endless[Symbol.asyncDispose]();
-    isClosed = true;
-  })();
-  await vi.advanceTimersByTimeAsync(4_999);
-  expect(isClosed).toBe(false);
-  await vi.advanceTimersByTimeAsync(1);
-  await closed;
+  await expectCloseInFiveSeconds(endless);
 });

@@ -15,7 +15,7 @@ import { networkShare } from '../call.ts';
 import { recordedAfterwards } from '../audit.ts';
 import type { AuditedCall } from '../audit.ts';
 import type { Api } from '../dependencies.ts';
-import { explain, retryAfterOf } from '../errors.ts';
+import { explain, setRetryAfter } from '../errors.ts';
 import { confirmCliLogin, openCliLogin } from './cli-logins.ts';
 import { beginSession, checkPassword, endSession } from './log-in.ts';
 import { acceptInvitation, setUpWith } from './sessions.ts';
@@ -139,7 +139,7 @@ async function answerOrExplain(response: Response, work: () => Promise<void>): P
   } catch (error) {
     const problem = problemOf(error);
     if (!problem) throw error;
-    if (problem.status === 429 || problem.status === 503) response.setHeader('retry-after', retryAfterOf(error));
+    setRetryAfter(response, problem.status, error);
     sendPage(response, problem.status, problemPage(problem.message));
   }
 }

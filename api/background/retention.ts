@@ -1,7 +1,7 @@
 /**
- * Deletes expired documents: ended backends, their routes, keys that no backend holds, dead nodes, and all that has an end. All API processes may
- * do this at the same time, because each deletion checks the document. What belongs to a backend is deleted before the backend, so
- * that after a crash the next pass finds the backend, and through it the rest.
+ * Deletes expired documents: ended backends, their routes, keys that no backend holds, dead nodes, and documents with an end, such as
+ * access tokens. All API processes may do this at the same time, because each deletion checks the document. What belongs to a backend is
+ * deleted before the backend, so that after a crash the next pass finds the backend, and through it the rest.
  */
 import type { Counter } from 'prom-client';
 import { PeriodicTask } from '../../core/async/periodic-task.ts';

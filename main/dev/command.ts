@@ -11,7 +11,7 @@ import { loadConfig } from '../config/config.ts';
 import { openWholePlatform } from '../platform.ts';
 import type { WholePlatform } from '../platform.ts';
 import { listenProblem } from '../process/listen-problem.ts';
-import { reachableHostPort } from '../process/listener.ts';
+import { isReachedAsLocalhost, reachableHostPort } from '../process/listener.ts';
 import { stopSignal } from '../process/program.ts';
 import { Deployments } from './deployments.ts';
 import { DockerFailure, engineOf, runDocker } from './docker.ts';
@@ -52,9 +52,6 @@ export async function devCommand({ args, environment, folder }: DevCommand): Pro
   return 0;
 }
 
-/** The hosts at which a listener is reached as `localhost`. */
-const localHosts: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost', '0.0.0.0', '::']);
-
 /** Opens the listener first, because the temporary folder and the URLs of the platform contain its port. */
 async function runDevServer(settings: DevSettings, given: Environment, stopped: Promise<unknown>): Promise<void> {
   await using opening = new AsyncDisposableStack();
@@ -68,7 +65,7 @@ async function runDevServer(settings: DevSettings, given: Environment, stopped: 
     }),
   );
   const own = `http://${reachableHostPort(settings.host, listener.port)}`;
-  const url = localHosts.has(settings.host) ? `http://localhost:${listener.port}` : own;
+  const url = isReachedAsLocalhost(settings.host) ? `http://localhost:${listener.port}` : own;
   using output = openOutput(settings.output, given);
   const { report } = output;
   const engine = await engineOf({ environment: given, signal }).catch((error: unknown) => {

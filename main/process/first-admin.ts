@@ -52,9 +52,8 @@ async function ensureConfigured({ store, account, passwords, passwordFile }: Fir
   const known = await store.get(users, userId(email));
   if (known?.isAdmin) return;
   // A user who exists keeps the password, which may have been changed since the file was written.
-  const passwordHash = known?.passwordHash ?? (await passwords.hash(await readPassword(passwordFile)));
-  const claim = known?.passwordHash === undefined ? { email, passwordHash } : { email };
-  await ensureAdministrator(store, claim, account);
+  const passwordHash = known?.passwordHash ? undefined : await passwords.hash(await readPassword(passwordFile));
+  await ensureAdministrator(store, { email, passwordHash }, account);
 }
 
 async function readPassword(file: string | undefined): Promise<string> {

@@ -55,6 +55,14 @@ async function gateTls({ contexts, http2, hstsSeconds }: ListenerTls): Promise<G
 /** The wildcard addresses, and the address at which a process that listens on them is reached. */
 const reachableAt: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
+/** The names of the loopback interface. */
+export const loopbackHosts: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost']);
+
+/** Whether this machine reaches a listener as `localhost`. */
+export function isReachedAsLocalhost(host: string): boolean {
+  return loopbackHosts.has(reachableAt[host] ?? host);
+}
+
 /** Host and port, as in a URL, at which this machine reaches a listener. */
 export function reachableHostPort(host: string, port: number): string {
   return hostPort(reachableAt[host] ?? host, port);

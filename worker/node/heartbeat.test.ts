@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { ManualClock } from '../../core/clock/testing/manual-clock.ts';
 import { openLog } from '../../core/log/log.ts';
 import { nodeHeartbeatMs } from '../../model/node.ts';
@@ -7,8 +7,7 @@ import { openTestStore } from '../../test/kit/ports/test-store.ts';
 import type { WorkerContext } from '../context.ts';
 import { NodeDrain } from './drain.ts';
 import { beginHeartbeat } from './heartbeat.ts';
-
-afterEach(() => void vi.useRealTimers());
+import { expectCloseInFiveSeconds } from '../testing/closing.ts';
 
 test('a heartbeat that the store does not answer delays the close for five seconds only, and is not logged', async () => {
   await using real = await openTestStore();
@@ -37,17 +36,7 @@ test('a heartbeat that the store does not answer delays the close for five secon
   isSilent = true;
   await clock.advance(nodeHeartbeatMs);
   expect(unanswered).toBe(1);
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  let isClosed = false;
-  const closed = (async () => {
-    await heartbeats[Symbol.asyncDispose]();
-    isClosed = true;
-  })();
-  await vi.advanceTimersByTimeAsync(4_999);
-  expect(isClosed).toBe(false);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(isClosed).toBe(true);
-  await closed;
+  await expectCloseInFiveSeconds(heartbeats);
   answer.reject(new Error('No server answers'));
   await clock.advance(nodeHeartbeatMs);
   expect(logged).toEqual([]);

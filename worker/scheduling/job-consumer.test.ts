@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { clusterQueue, spawnJob } from '../../contract/jobs.ts';
 import { backendWaits } from '../../contract/messages.ts';
 import { Semaphore } from '../../core/async/semaphore.ts';
@@ -10,10 +10,9 @@ import type { Store } from '../../core/store/store.ts';
 import type { WorkerContext } from '../context.ts';
 import { NodeDrain } from '../node/drain.ts';
 import { consumeSpawnJobs } from './job-consumer.ts';
+import { expectCloseInFiveSeconds } from '../testing/closing.ts';
 
 const cluster = 'default';
-
-afterEach(() => void vi.useRealTimers());
 
 test('a claim and a job that the store does not answer delay the close for five seconds only', async () => {
   const log = silentLog();
@@ -49,15 +48,5 @@ test('a claim and a job that the store does not answer delay the close for five 
   await bus.publish(backendWaits, { cluster });
   await queue.add(clusterQueue(cluster), spawnJob, { backend: 'backend00001' }, { id: 'backend00001' });
   await expect.poll(() => unanswered.toSorted()).toEqual(['find', 'get']);
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  let isClosed = false;
-  const closed = (async () => {
-    await consumer[Symbol.asyncDispose]();
-    isClosed = true;
-  })();
-  await vi.advanceTimersByTimeAsync(4_999);
-  expect(isClosed).toBe(false);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(isClosed).toBe(true);
-  await closed;
+  await expectCloseInFiveSeconds(consumer);
 });
